@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ANALYZERS_ANALYZER_H
+#define ANALYZERS_ANALYZER_H
+
+/*
+ * What an analyzer is, and the engine that feeds a set of them from one decoder.
+ *
+ * An analyzer is a constant table of functions.  It gets events in time order, keeps bounded
+ * state, and fills its section of the report at the end.  It knows no output format.  How to add
+ * one: README.md of this folder.
+ */
+
+#include "analyzers/calltree.h"
+#include "analyzers/methods.h"
+#include "analyzers/report.h"
+#include "nettrace/nettrace.h"
+
+/* A provider an analyzer wants enabled; a list of them ends at a NULL name. */
+struct an_provider {
+	const char *name;
+	uint64_t keywords;
+	unsigned level;
+};
+
+enum an_view { AN_VIEW_CPU, AN_VIEW_WALL, AN_VIEW_WAITING };
+
+struct an_options {
+	size_t top;	   /* rows of each list; 0 means all */
+	enum an_view view; /* which samples the CPU section ranks */
+};
+
+/* What all analyzers of one trace share.  Owned by the engine. */
+struct an_shared {
+	const struct nt_alloc *alloc;
+	struct an_options options;
+	struct nt_trace_info trace; /* valid once the first event arrives */
+	struct an_methods *methods; /* addresses to names; complete only when reporting */
+	struct an_calltree *tree;   /* interned stacks */
+	unsigned runtime_major;	    /* 3 (.NET Core 3.1), 8, 9, …; 0 unknown */
+	int64_t first_ns, last_ns;  /* first and last event seen, rundown included */
+	int64_t last_live_ns;	    /* last event that is not rundown: the end of observation */
+	bool have_events;
+	uint64_t lost; /* events lost by the writer so far */
+};
+
+struct analyzer; /* each analyzer's own state */
+
+struct an_class {
+	const char *name; /* its section of the report */
+	const char *summary;
+	const struct an_provider *providers;
+	/* Which events it wants; asked once per definition.  NULL: all. */
+	bool (*wants)(const struct nt_event_def *def);
+	struct analyzer *(*new)(struct an_shared *shared); /* NULL: out of memory */
+	enum nt_status (*event)(struct analyzer *a, const struct nt_event *ev);
+	enum nt_status (*report)(struct analyzer *a, struct an_report *out);
+	struct analyzer *(*free)(struct analyzer *a); /* returns NULL; accepts NULL */
+};
+
+extern const struct an_class an_class_trace; /* metadata of the trace, counts, losses */
+extern const struct an_class an_class_cpu;
+extern const struct an_class an_class_gc;
+extern const struct an_class an_class_tasks;
+
+/* All of them, in the order of the report; ends at NULL. */
+extern const struct an_class *const an_classes[];
+
+/* --- engine.c --- */
+
+struct an_engine;
+
+/*
+ * classes: those to run; ends at NULL.  NULL when out of memory.  The engine's sink is
+ * an_engine_sink with the engine as context; give the decoder NT_TIME_ORDER if an_engine_ordered()
+ * says so.
+ */
+struct an_engine *an_engine_new(const struct nt_alloc *alloc, const struct an_options *options,
+				const struct an_class *const *classes);
+struct an_engine *an_engine_free(struct an_engine *e); /* returns NULL */
+extern const struct nt_sink an_engine_sink;
+
+/* What the world knows of the input beyond its bytes. */
+struct an_input {
+	const char *file; /* name to show; NULL: none */
+};
+
+/*
+ * Fills the report: the sections of the engine's classes, findings about the trace itself
+ * (truncated, lost events, no rundown), then seals it.  d is the decoder that fed the engine.
+ */
+NT_MUST_CHECK enum nt_status an_engine_report(struct an_engine *e, struct nt_decoder *d,
+					      const struct an_input *input,
+					      struct an_report *out);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ANALYZERS_METHODS_H
+#define ANALYZERS_METHODS_H
+
+/*
+ * Addresses of managed code to methods.
+ *
+ * Most names arrive last, with the rundown, so whoever collects addresses keeps the raw address
+ * plus its code epoch and asks for the name when the trace has been read.  The epoch of a range
+ * rises when a different method is loaded over it, so one address can mean two methods, each at
+ * its time.  Sources: runtime-events.md §2.5, §2.11, §7.5.
+ */
+
+#include "nettrace/nettrace.h"
+
+struct an_methods;
+
+/* One method (all its code ranges).  Rows are keyed by it, never by the printed name. */
+struct an_method {
+	uint32_t index;	       /* dense */
+	const char *module;    /* "Shop", file name without directory and .dll; "" unknown */
+	const char *raw;       /* "Shop.Stuck+<FetchPriceAsync>d__2.MoveNext" */
+	const char *signature; /* as the runtime wrote it: "int32  (int32)" */
+	const char *name;      /* for people: "Shop.Stuck.FetchPriceAsync" */
+	const char *args;      /* "(int, string)", C#-like short types */
+	bool dynamic;	       /* DynamicMethod or IL stub */
+};
+
+struct an_methods *an_methods_new(const struct nt_alloc *alloc);
+struct an_methods *an_methods_free(struct an_methods *m); /* returns NULL */
+
+/* Takes any event; acts on method and module load, unload and rundown events, ignores others. */
+NT_MUST_CHECK enum nt_status an_methods_event(struct an_methods *m, const struct nt_event *ev);
+
+/* The code epoch of addr now: 0 unless different methods have been loaded over it. */
+uint32_t an_methods_epoch(const struct an_methods *m, uint64_t addr);
+
+/*
+ * The method whose code held addr in that epoch, or NULL.  addr is a place inside the method: for
+ * a return address pass ip - 1.  Lives as long as m.
+ */
+const struct an_method *an_methods_find(const struct an_methods *m, uint64_t addr, uint32_t epoch);
+
+/* "module!0xADDR" when the range of a module is known, else "[unknown 0xADDR]". */
+void an_methods_describe(const struct an_methods *m, uint64_t addr, char *buf, size_t size);
+
+size_t an_methods_count(const struct an_methods *m);
+/* Whether the end of the rundown (DCEndComplete) was seen; without it names are missing. */
+bool an_methods_rundown_complete(const struct an_methods *m);
+bool an_methods_rundown_begun(const struct an_methods *m);
+/* Methods dropped because a cap of memory was reached. */
+uint64_t an_methods_dropped(const struct an_methods *m);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions that have no safe use here become compile errors. */
+#ifndef TOOLS_BANNED_H
+#define TOOLS_BANNED_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atoll atof gets alloca strncpy strncat
+
+#endif
