@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SRC_ANALYSIS_H
+#define SRC_ANALYSIS_H
+
+/*
+ * A set of analyzers with the decoder that feeds them, and the printing of their report.  Who
+ * pushes the bytes is not its business: report reads a file, collect a live session.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "analyzers/analyzer.h"
+#include "nettrace/nettrace.h"
+#include "src/output.h"
+
+struct analysis;
+
+enum report_format { REPORT_TEXT, REPORT_JSON };
+
+/*
+ * sections: names ("summary", "cpu", "gc", "tasks"), count of them; 0 means all.  They must be
+ * valid, see analysis_unknown_section().  NULL: out of memory.
+ */
+struct analysis *analysis_new(const struct an_options *options, const char *const *sections,
+			      size_t count);
+struct analysis *analysis_free(struct analysis *a); /* returns NULL */
+
+/* The first of the names that is no section, or NULL when all are. */
+const char *analysis_unknown_section(const char *const *sections, size_t count);
+/* Names of all sections; ends at NULL. */
+extern const char *const analysis_sections[];
+
+/* Push the bytes into this; finish or abort it before the report. */
+struct nt_decoder *analysis_decoder(struct analysis *a);
+
+/* What collect knows of the child it started; NULL where there was none. */
+struct analysis_child {
+	bool exited; /* exit_code counts; else signal */
+	int exit_code;
+	int signal;
+};
+
+/*
+ * Prints the report of what was pushed so far.  file: the name to show, or NULL.  Returns an
+ * exit code: EXIT_DONE, or EXIT_FAILED when out of memory (said).  Faults of the stream are the
+ * caller's to report: see analysis_fault().
+ */
+int analysis_print(struct analysis *a, struct out *out, enum report_format format, const char *file,
+		   const struct analysis_child *child);
+
+/*
+ * Says on standard error what is wrong with the stream, if anything, and returns the exit code
+ * it means: EXIT_DONE; EXIT_FAILED when not even the header could be read (then there is no
+ * report); EXIT_PARTIAL when it went wrong later.
+ */
+int analysis_fault(const struct nt_decoder *d, const char *file);
+
+#endif
