@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#undef alloca /* a macro in the C library */
 #pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atoll atof gets alloca strncpy strncat
 
 #endif
