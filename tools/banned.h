@@ -8,6 +8,7 @@
 #include <string.h>
 
 #undef alloca /* a macro in the C library */
-#pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atoll atof gets alloca strncpy strncat
+#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf strtok
+#pragma GCC poison atoi atol atoll atof gets alloca
 
 #endif
