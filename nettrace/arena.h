@@ -11,9 +11,9 @@ struct nt_arena_page;
 struct nt_arena {
 	const struct nt_alloc *alloc;
 	struct nt_arena_page *pages; /* newest first */
-	size_t max_bytes;	     /* of all pages */
-	size_t bytes;		     /* of all pages now */
-	bool full;		     /* a request failed because of max_bytes, not of memory */
+	size_t max_bytes; /* of all pages */
+	size_t bytes; /* of all pages now */
+	bool full; /* a request failed because of max_bytes, not of memory */
 };
 
 void nt_arena_init(struct nt_arena *a, const struct nt_alloc *alloc, size_t max_bytes);

@@ -12,7 +12,7 @@ struct nt_idmap {
 	const struct nt_alloc *alloc;
 	uint64_t *keys;
 	uint32_t *values; /* NT_IDMAP_NONE marks a free slot */
-	size_t slots;	  /* 0, or a power of two */
+	size_t slots; /* 0, or a power of two */
 	size_t used;
 };
 

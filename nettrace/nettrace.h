@@ -21,13 +21,13 @@
 /* Negative: an error, and it sticks.  Positive: an outcome.  nt_status_name() has the words. */
 enum nt_status {
 	NT_OK = 0,
-	NT_STOPPED = 1,	  /* the sink asked for no more events; later bytes are ignored */
-	NT_EFORMAT = -1,  /* the bytes contradict the format */
-	NT_ETRUNC = -2,	  /* the stream, a block, a row or a field ends too early */
-	NT_ELIMIT = -3,	  /* a limit of struct nt_limits was reached */
-	NT_ENOMEM = -4,	  /* out of memory */
+	NT_STOPPED = 1, /* the sink asked for no more events; later bytes are ignored */
+	NT_EFORMAT = -1, /* the bytes contradict the format */
+	NT_ETRUNC = -2, /* the stream, a block, a row or a field ends too early */
+	NT_ELIMIT = -3, /* a limit of struct nt_limits was reached */
+	NT_ENOMEM = -4, /* out of memory */
 	NT_EVERSION = -5, /* a version of the format that is not supported */
-	NT_ESINK = -6,	  /* a callback failed for a reason of its own */
+	NT_ESINK = -6, /* a callback failed for a reason of its own */
 };
 
 const char *nt_status_name(enum nt_status st);
@@ -45,23 +45,23 @@ extern const struct nt_alloc nt_alloc_default; /* the C library's realloc() and 
 
 /* 0 in any member means the default, given behind it. */
 struct nt_limits {
-	size_t max_block;	/* bytes of one block: 64 MiB */
+	size_t max_block; /* bytes of one block: 64 MiB */
 	size_t max_events_held; /* events waiting for time order: 1,000,000 */
-	size_t max_bytes_held;	/* memory they take: 24 MiB */
+	size_t max_bytes_held; /* memory they take: 24 MiB */
 	size_t max_stack_bytes; /* stacks and labels between two sequence points: 32 MiB */
-	size_t max_ids;		/* event definitions, threads: 1,000,000 each */
-	size_t max_def_bytes;	/* memory of all event definitions: 16 MiB */
+	size_t max_ids; /* event definitions, threads of V6: 300,000 each */
+	size_t max_def_bytes; /* memory of all event definitions: 16 MiB */
 };
 
 /* The first fault of a stream.  All words are static; nothing here has to be freed. */
 struct nt_error {
 	enum nt_status code;
-	uint64_t offset;	/* byte of the stream at which the fault was found */
-	const char *what;	/* "event payload runs past its block" */
-	const char *block;	/* "EventBlock", "header", …; never NULL in an error */
-	uint64_t block_index;	/* 0 for the first block */
-	uint64_t block_offset;	/* byte of the stream at which the block starts */
-	uint64_t row;		/* 0 for the first row of the block */
+	uint64_t offset; /* byte of the stream at which the fault was found */
+	const char *what; /* "event payload runs past its block" */
+	const char *block; /* "EventBlock", "header", …; never NULL in an error */
+	uint64_t block_index; /* 0 for the first block */
+	uint64_t block_offset; /* byte of the stream at which the block starts */
+	uint64_t row; /* 0 for the first row of the block */
 	uint64_t events_before; /* events delivered to the sink before the fault */
 };
 
@@ -73,29 +73,29 @@ int nt_error_format(const struct nt_error *err, char *buf, size_t size);
 
 /* What the Trace object or block says (nettrace.md §2, §9). */
 struct nt_trace_info {
-	unsigned format;	  /* 3, 4 or 6; "V5" is 4 on the wire */
-	unsigned format_minor;	  /* V6 only */
-	bool wall_clock_known;	  /* false: the SYSTEMTIME is invalid, relative times still hold */
-	int64_t start_unix_ns;	  /* UTC of sync_ticks, ns since 1970; resolution 1 ms */
-	int64_t sync_ticks;	  /* clock value of session start */
+	unsigned format; /* 3, 4 or 6; "V5" is 4 on the wire */
+	unsigned format_minor; /* V6 only */
+	bool wall_clock_known; /* false: the SYSTEMTIME is invalid, relative times still hold */
+	int64_t start_unix_ns; /* UTC of sync_ticks, ns since 1970; resolution 1 ms */
+	int64_t sync_ticks; /* clock value of session start */
 	int64_t ticks_per_second; /* > 0 always */
-	unsigned pointer_size;	  /* 4 or 8 */
-	int64_t process_id;	  /* -1: not recorded */
-	int64_t processors;	  /* -1: not recorded (65535 on the wire is NativeAOT's "unknown") */
+	unsigned pointer_size; /* 4 or 8 */
+	int64_t process_id; /* -1: not recorded */
+	int64_t processors; /* -1: not recorded (65535 on the wire is NativeAOT's "unknown") */
 	int64_t sample_interval_ns; /* -1: not recorded */
 };
 
 /* Providers whose events the program knows by number. */
 enum nt_provider {
 	NT_PROV_OTHER,
-	NT_PROV_RUNTIME,	/* Microsoft-Windows-DotNETRuntime */
-	NT_PROV_RUNDOWN,	/* Microsoft-Windows-DotNETRuntimeRundown */
-	NT_PROV_PRIVATE,	/* Microsoft-Windows-DotNETRuntimePrivate */
-	NT_PROV_STRESS,		/* Microsoft-Windows-DotNETRuntimeStress */
-	NT_PROV_SAMPLER,	/* Microsoft-DotNETCore-SampleProfiler */
-	NT_PROV_EVENTPIPE,	/* Microsoft-DotNETCore-EventPipe */
-	NT_PROV_TPL,		/* System.Threading.Tasks.TplEventSource */
-	NT_PROV_MONO,		/* Microsoft-DotNETRuntimeMonoProfiler */
+	NT_PROV_RUNTIME, /* Microsoft-Windows-DotNETRuntime */
+	NT_PROV_RUNDOWN, /* Microsoft-Windows-DotNETRuntimeRundown */
+	NT_PROV_PRIVATE, /* Microsoft-Windows-DotNETRuntimePrivate */
+	NT_PROV_STRESS, /* Microsoft-Windows-DotNETRuntimeStress */
+	NT_PROV_SAMPLER, /* Microsoft-DotNETCore-SampleProfiler */
+	NT_PROV_EVENTPIPE, /* Microsoft-DotNETCore-EventPipe */
+	NT_PROV_TPL, /* System.Threading.Tasks.TplEventSource */
+	NT_PROV_MONO, /* Microsoft-DotNETRuntimeMonoProfiler */
 	NT_PROV_UNIVERSAL_SYSTEM, /* Universal.System */
 	NT_PROV_UNIVERSAL_EVENTS, /* Universal.Events */
 	NT_PROV_COUNT
@@ -120,7 +120,7 @@ enum nt_type {
 	NT_T_DATETIME = 16, /* 8 bytes, FILETIME, UTC */
 	NT_T_GUID = 17,
 	NT_T_STRING16 = 18, /* UTF-16LE up to 00 00 */
-	NT_T_ARRAY = 19,    /* u16 count, then elements of children[0] */
+	NT_T_ARRAY = 19, /* u16 count, then elements of children[0] */
 	NT_T_VARINT = 20,
 	NT_T_VARUINT = 21,
 	NT_T_FIXED_ARRAY = 22, /* count elements of children[0] */
@@ -128,37 +128,39 @@ enum nt_type {
 	NT_T_RELLOC = 24,
 	NT_T_DATALOC = 25,
 	NT_T_BOOL8 = 26,
-	NT_T_POINTER = 64,  /* pointer_size bytes */
-	NT_T_STRING8,	    /* NUL-terminated, one byte a character */
-	NT_T_STRING8_LEN16, /* u16 byte count, then UTF-8: strings of Universal.* (nettrace.md §11) */
-	NT_T_COUNTED_ARRAY, /* elements of children[0]; their number is in sibling field number count */
+	NT_T_POINTER = 64, /* pointer_size bytes */
+	NT_T_STRING8, /* NUL-terminated, one byte a character */
+	NT_T_STRING8_LEN16, /* u16 byte count, then UTF-8: strings of Universal.* (nettrace.md §11)
+			     */
+	NT_T_COUNTED_ARRAY, /* elements of children[0]; their number is in sibling field number
+			       count */
 	NT_T_COUNTED_BYTES, /* as many bytes as sibling field number count says */
-	NT_T_PAD,	    /* count bytes to skip; never shown */
+	NT_T_PAD, /* count bytes to skip; never shown */
 };
 
 /* One field of an event, of an object or, nameless, the element of an array. */
 struct nt_field {
 	const char *name; /* UTF-8, never NULL, may be "" */
 	enum nt_type type;
-	uint32_t count;			 /* see the types above */
+	uint32_t count; /* see the types above */
 	const struct nt_field *children; /* fields of an object; children[0]: element of an array */
 	size_t child_count;
 };
 
 enum nt_layout {
-	NT_LAYOUT_NONE,	    /* fields unknown: the payload is raw bytes */
+	NT_LAYOUT_NONE, /* fields unknown: the payload is raw bytes */
 	NT_LAYOUT_METADATA, /* fields come from the stream */
-	NT_LAYOUT_TABLE,    /* fields come from the built-in table (runtime_events.c) */
+	NT_LAYOUT_TABLE, /* fields come from the built-in table (runtime_events.c) */
 };
 
 /* The definition of one kind of event; lives as long as the decoder. */
 struct nt_event_def {
-	size_t index;	      /* 0, 1, 2 … in order of first sight; dense, for arrays of the caller */
+	size_t index; /* 0, 1, 2 … in order of first sight; dense, for arrays of the caller */
 	uint32_t metadata_id; /* as on the wire */
-	bool defined;	      /* false: an event referred to a metadata id that was never defined */
+	bool defined; /* false: an event referred to a metadata id that was never defined */
 	enum nt_provider provider_id;
 	const char *provider; /* "" when not defined */
-	const char *name;     /* see "Event names" in README.md; never NULL, never "" */
+	const char *name; /* see "Event names" in README.md; never NULL, never "" */
 	uint32_t event_id;
 	uint32_t version;
 	uint64_t keywords;
@@ -171,8 +173,8 @@ struct nt_event_def {
 
 /* V6 labels and the two activity ids of older formats.  Ids of all zeros mean "none". */
 struct nt_label {
-	const char *key;   /* UTF-8 */
-	const char *text;  /* NULL: number counts */
+	const char *key; /* UTF-8 */
+	const char *text; /* NULL: number counts */
 	int64_t number;
 };
 
@@ -188,20 +190,21 @@ struct nt_labels {
 struct nt_event {
 	const struct nt_event_def *def;
 	const struct nt_trace_info *trace;
-	int64_t time_ns;	   /* since session start; may be slightly negative */
-	uint64_t ticks;		   /* the raw clock value */
-	uint64_t thread_id;	   /* OS thread id the event is about; 2^64-1 unknown (V6) */
+	int64_t time_ns; /* since session start; may be slightly negative */
+	uint64_t ticks; /* the raw clock value */
+	uint64_t thread_id; /* OS thread id the event is about; 2^64-1 unknown (V6) */
 	uint64_t capture_thread_id; /* OS thread that wrote it (V6: capture thread index) */
-	int64_t process_id;	   /* -1 unknown */
-	const char *thread_name;   /* V6 only; NULL otherwise */
-	uint32_t processor;	   /* UINT32_MAX unknown */
-	uint32_t level;		   /* of the definition, unless a V6 label overrides it; */
-	uint32_t opcode;	   /* so the next two */
+	int64_t process_id; /* -1 unknown */
+	const char *thread_name; /* V6 only; NULL otherwise */
+	uint32_t processor; /* UINT32_MAX unknown */
+	uint32_t level; /* of the definition, unless a V6 label overrides it; */
+	uint32_t opcode; /* so the next two */
 	uint32_t version;
 	uint64_t keywords;
-	uint32_t stack_id;	   /* 0 none.  Same id in the same stack_epoch: same frames */
-	uint64_t stack_epoch;	   /* rises at each sequence point */
-	const uint64_t *stack;	   /* addresses, leaf first; NULL when frame_count is 0 */
+	/* 0 none (V3: always 0, see stack).  Same id in the same stack_epoch: same frames. */
+	uint32_t stack_id;
+	uint64_t stack_epoch; /* rises at each sequence point */
+	const uint64_t *stack; /* addresses, leaf first; NULL when frame_count is 0 */
 	size_t frame_count;
 	const struct nt_labels *labels; /* never NULL */
 	const uint8_t *payload;
@@ -225,25 +228,26 @@ struct nt_sink {
 
 enum nt_decoder_flags {
 	NT_TIME_ORDER = 1, /* deliver by time (nettrace.md §7), not in the order of the file */
+	NT_SKIP_STACKS = 2, /* do not read stack blocks; events come without stacks */
 };
 
 struct nt_stats {
-	uint64_t bytes;		   /* taken from the caller */
-	uint64_t blocks;	   /* completely read */
-	uint64_t events;	   /* delivered */
-	uint64_t lost;		   /* by gaps of sequence numbers, all threads */
-	uint64_t inconsistent;	   /* sequence numbers that went back (not counted as lost) */
-	uint64_t late;		   /* delivered out of time order because a cap was reached */
+	uint64_t bytes; /* taken from the caller */
+	uint64_t blocks; /* completely read */
+	uint64_t events; /* delivered */
+	uint64_t lost; /* by gaps of sequence numbers, all threads */
+	uint64_t inconsistent; /* sequence numbers that went back (not counted as lost) */
+	uint64_t late; /* delivered out of time order because a cap was reached */
 	uint64_t unknown_metadata; /* events whose definition was never seen */
-	uint64_t unknown_stacks;   /* events whose stack id was never seen; delivered without */
-	uint64_t unknown_threads;  /* V6 events whose thread index was never declared */
-	uint64_t unknown_labels;   /* V6 events whose label list was never seen */
-	uint64_t bad_definitions;  /* definitions whose fields could not be read: shown raw */
-	uint64_t skipped_blocks;   /* of a kind this version does not know */
-	uint64_t damaged_records;  /* V3 records whose inner sizes contradict each other, skipped */
-	uint64_t evicted_threads;  /* capture threads forgotten to bound memory */
-	uint64_t trailing_bytes;   /* after the end of the stream; ignored */
-	bool ended;		   /* the end tag was read */
+	uint64_t unknown_stacks; /* events whose stack id was never seen; delivered without */
+	uint64_t unknown_threads; /* V6 events whose thread index was never declared */
+	uint64_t unknown_labels; /* V6 events whose label list was never seen */
+	uint64_t bad_definitions; /* definitions whose fields could not be read: shown raw */
+	uint64_t skipped_blocks; /* of a kind this version does not know */
+	uint64_t damaged_records; /* V3 records whose inner sizes contradict each other, skipped */
+	uint64_t evicted_threads; /* capture threads forgotten to bound memory */
+	uint64_t trailing_bytes; /* after the end of the stream; ignored */
+	bool ended; /* the end tag was read */
 };
 
 /* Lost events of one capture thread. */
@@ -290,7 +294,8 @@ enum nt_status nt_decoder_abort(struct nt_decoder *d, enum nt_status code, const
 /* NULL while there is no error.  Dead at the next non-const call. */
 const struct nt_error *nt_decoder_borrow_error(const struct nt_decoder *d);
 const struct nt_stats *nt_decoder_borrow_stats(const struct nt_decoder *d);
-const struct nt_trace_info *nt_decoder_borrow_trace(const struct nt_decoder *d); /* NULL: none yet */
+const struct nt_trace_info *
+nt_decoder_borrow_trace(const struct nt_decoder *d); /* NULL: none yet */
 /* Threads with lost events, most first; *ret_count of them.  NT_ENOMEM possible. */
 NT_MUST_CHECK enum nt_status nt_decoder_borrow_losses(struct nt_decoder *d,
 						      const struct nt_thread_loss **ret,
@@ -302,16 +307,16 @@ enum nt_value_kind {
 	NT_V_NONE, /* the payload ends before this field, or this version has no such field */
 	NT_V_BOOL, /* u */
 	NT_V_UINT, /* u */
-	NT_V_INT,  /* i */
+	NT_V_INT, /* i */
 	NT_V_DOUBLE, /* f */
-	NT_V_UTF16,  /* data: bytes of UTF-16LE, no terminator */
-	NT_V_UTF8,   /* data: bytes, not checked, no terminator */
-	NT_V_GUID,   /* data: 16 bytes as on the wire */
-	NT_V_TIME,   /* i: ns since 1970, UTC */
-	NT_V_BYTES,  /* data */
+	NT_V_UTF16, /* data: bytes of UTF-16LE, no terminator */
+	NT_V_UTF8, /* data: bytes, not checked, no terminator */
+	NT_V_GUID, /* data: 16 bytes as on the wire */
+	NT_V_TIME, /* i: ns since 1970, UTC */
+	NT_V_BYTES, /* data */
 	NT_V_OBJECT, /* data: its bytes */
-	NT_V_ARRAY,  /* data: its bytes; u: number of elements */
-	NT_V_BAD,    /* a RelLoc/DataLoc that points outside; the rest of the event is fine */
+	NT_V_ARRAY, /* data: its bytes; u: number of elements */
+	NT_V_BAD, /* a RelLoc/DataLoc that points outside; the rest of the event is fine */
 };
 
 struct nt_value {
@@ -328,10 +333,10 @@ struct nt_value {
 
 /* How the payload fitted its definition. */
 struct nt_payload_fit {
-	size_t used;	 /* payload bytes that belong to fields; the rest is surplus */
-	bool complete;	 /* every field was there */
-	bool bool8;	 /* booleans announced as 4 bytes were 1 byte (nettrace.md §4.4) */
-	bool widened;	 /* small enums were 4 bytes (nettrace.md §4.4) */
+	size_t used; /* payload bytes that belong to fields; the rest is surplus */
+	bool complete; /* every field was there */
+	bool bool8; /* booleans announced as 4 bytes were 1 byte (nettrace.md §4.4) */
+	bool widened; /* small enums were 4 bytes (nettrace.md §4.4) */
 };
 
 /*

@@ -18,7 +18,7 @@ struct nt_span {
 	const uint8_t *cur;
 	const uint8_t *end;
 	const uint8_t *bad; /* NULL while all is well */
-	bool malformed;	    /* bad because of the bytes' content, not because they end */
+	bool malformed; /* bad because of the bytes' content, not because they end */
 };
 
 static inline struct nt_span nt_span_of(const uint8_t *p, size_t n)
