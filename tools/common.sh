@@ -78,11 +78,11 @@ build_top()
 	echo "$top"
 }
 
-# build_in FOLDER TARGET MESON-OPTIONS...: sets up the folder the first time and builds TARGET
+# build_in FOLDER TARGETS MESON-OPTIONS...: sets up the folder the first time and builds TARGETS
 # ("all" for everything).  Prints nothing unless it fails.
 build_in()
 {
-	local folder=$1 target=$2
+	local folder=$1 targets=$2
 	shift 2
 	mkdir -p "$folder"
 	(
@@ -94,7 +94,7 @@ build_in()
 			echo "$here $*" >"$folder/.source"
 			say "building in $folder"
 		fi
-		ninja -C "$folder" "$target" >"$folder/.log" 2>&1 8>&- ||
+		ninja -C "$folder" $targets >"$folder/.log" 2>&1 8>&- ||
 			{ tail -n 60 "$folder/.log" >&2; exit 1; }
 	) 8>"$folder/.lock" || die "the build failed (see above)"
 }
