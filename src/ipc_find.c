@@ -192,20 +192,20 @@ static bool other_files(const char *root, int32_t pid)
 
 	if (proc_other_namespace(root, pid, "mnt"))
 		return true;
-	snprintf(theirs, sizeof(theirs), "%s/%" PRId32 "/root/", root, pid);
-	snprintf(ours, sizeof(ours), "%s/self/root/", root);
+	snprintf(theirs, sizeof(theirs), "%s/%" PRId32 "/%s/", root, pid, "root");
+	snprintf(ours, sizeof(ours), "%s/self/%s/", root, "root");
 	return stat(theirs, &a) == 0 && stat(ours, &b) == 0 &&
 	       (a.st_dev != b.st_dev || a.st_ino != b.st_ino);
 }
 
 /* Where the process has its sockets, as reachable from here; NULL: out of memory. */
-static char *socket_directory(const char *root, const struct ipc_target *t)
+static char *socket_directory(const char *root, struct ipc_target *t)
 {
 	size_t len = 0;
 	char *env = proc_read_file(root, t->pid, "environ", MAX_ENVIRON, &len);
 	const char *tmp = env ? proc_environ_find(env, len, "TMPDIR") : NULL;
 	char *path = NULL;
-	int n;
+	int n, prefix;
 
 	if (!tmp || !*tmp)
 		tmp = "/tmp";
@@ -215,11 +215,13 @@ static char *socket_directory(const char *root, const struct ipc_target *t)
 		n = asprintf(&path, "%s/%" PRId32 "/root%s", root, t->pid, tmp);
 	else
 		n = asprintf(&path, "%s", tmp);
+	prefix = n - (int)strlen(tmp);
 	free(env);
 	if (n < 0)
 		return NULL;
-	while (n > 1 && path[n - 1] == '/')
+	while (n > prefix + 1 && path[n - 1] == '/')
 		path[--n] = '\0';
+	t->own_dir_bytes = (size_t)(n - prefix);
 	return path;
 }
 
@@ -291,19 +293,15 @@ static bool looks_like_dotnet(const char *root, const struct ipc_target *t)
 static enum ipc_why no_socket(const struct ipc_target *t, const struct directory *d)
 {
 	struct sockaddr_un addr;
-	const char *seen = t->dir;
 	char name[80];
 
 	if (d->error == EACCES || d->error == EPERM)
 		return IPC_WHY_NO_ACCESS;
-	if (t->other_mount_ns) {
-		seen = strstr(t->dir, "/root/");
-		seen = seen ? seen + strlen("/root") : t->dir;
-	}
 	snprintf(name, sizeof(name), "/dotnet-diagnostic-%" PRId32 "-%" PRIu64 "-socket", t->ns_pid,
 		 t->stat.start_ticks);
-	return strlen(seen) + strlen(name) >= sizeof(addr.sun_path) ? IPC_WHY_TOO_LONG
-								    : IPC_WHY_NO_SOCKET;
+	if (t->own_dir_bytes + strlen(name) >= sizeof(addr.sun_path))
+		return IPC_WHY_TOO_LONG;
+	return IPC_WHY_NO_SOCKET;
 }
 
 static enum ipc_why look(const char *root, struct cache *c, struct ipc_target *t)

@@ -48,6 +48,7 @@ struct ipc_target {
 	bool other_mount_ns, other_pid_ns;
 	bool dotnet; /* has a socket, or looks like .NET without one */
 	char *dir; /* where its sockets were looked for; NULL: not found out */
+	size_t own_dir_bytes; /* length of the directory's name as the process sees it */
 	struct ipc_socket *sockets; /* newest first */
 	size_t socket_count;
 	enum ipc_why why;
