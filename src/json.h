@@ -26,8 +26,18 @@ struct json {
 
 void json_init(struct json *j, struct out *out, bool compact);
 
-void json_begin_object(struct json *j, const char *name);
-void json_begin_array(struct json *j, const char *name);
+void json_begin(struct json *j, const char *name, char opening, char closing);
+
+static inline void json_begin_object(struct json *j, const char *name)
+{
+	json_begin(j, name, '{', '}');
+}
+
+static inline void json_begin_array(struct json *j, const char *name)
+{
+	json_begin(j, name, '[', ']');
+}
+
 /* Closes the innermost object or array; a line break follows the outermost. */
 void json_end(struct json *j);
 
@@ -39,8 +49,21 @@ void json_int(struct json *j, const char *name, int64_t v);
 /* As a string when a double cannot hold it (beyond 2^53). */
 void json_uint_safe(struct json *j, const char *name, uint64_t v);
 void json_int_safe(struct json *j, const char *name, int64_t v);
-/* The shortest text that reads back as the same double. */
-void json_double(struct json *j, const char *name, double v);
+/* The shortest text that reads back as the same number, of a float if single. */
+void json_shortest(struct json *j, const char *name, double v, bool single);
+
+static inline void json_double(struct json *j, const char *name, double v)
+{
+	json_shortest(j, name, v, false);
+}
+
+static inline void json_float(struct json *j, const char *name, float v)
+{
+	json_shortest(j, name, (double)v, true);
+}
+
+/* Nanoseconds as milliseconds, exact. */
+void json_ms(struct json *j, const char *name, int64_t ns);
 /* Rounded to that many digits behind the point, without trailing zeros. */
 void json_fixed(struct json *j, const char *name, double v, unsigned decimals);
 void json_bool(struct json *j, const char *name, bool v);

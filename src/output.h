@@ -10,9 +10,9 @@
  * renamed when complete, so it is there whole or not at all.
  */
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { OUT_BUFFER_BYTES = 64 * 1024 };
 
@@ -43,6 +43,13 @@ void out_discard(struct out *o);
 void out_write(struct out *o, const void *data, size_t len);
 void out_text(struct out *o, const char *text);
 void out_printf(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void out_uint(struct out *o, uint64_t v);
+void out_int(struct out *o, int64_t v);
+void out_hex(struct out *o, const void *data, size_t len); /* two small digits a byte */
+/* Rounded, without trailing zeros, never "-0"; v is finite and |v| < 1e15. */
+void out_fixed(struct out *o, double v, unsigned decimals);
+/* Nanoseconds as milliseconds with up to six digits behind the point, exact. */
+void out_ms(struct out *o, int64_t ns);
 void out_flush(struct out *o);
 
 static inline void out_char(struct out *o, char c)
