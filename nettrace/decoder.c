@@ -126,7 +126,6 @@ enum nt_status nt_fail(struct nt_decoder *d, enum nt_status code, const uint8_t 
 	if (d->block_start)
 		offset = d->block_offset + (at ? (uint64_t)(at - d->block_start) : 0);
 	d->status = code;
-	d->blemished = false;
 	d->error = (struct nt_error){
 		.code = code,
 		.offset = offset,
@@ -141,17 +140,21 @@ enum nt_status nt_fail(struct nt_decoder *d, enum nt_status code, const uint8_t 
 
 void nt_blemish(struct nt_decoder *d, const uint8_t *at, const char *what)
 {
-	if (d->blemished || d->status < 0)
+	if (d->status < 0)
+		return;
+	d->stats.faults++;
+	if (d->blemished)
 		return;
 	nt_fail(d, NT_EFORMAT, at, what);
-	d->error.events_before = d->stats.events;
 	d->status = NT_OK;
 	d->blemished = true;
+	d->first_fault = d->error;
+	d->first_fault.events_before = d->stats.events;
 }
 
 enum nt_status nt_fail_span(struct nt_decoder *d, const struct nt_span *s, const char *what)
 {
-	return nt_fail(d, s->malformed ? NT_EFORMAT : NT_ETRUNC, s->bad, what);
+	return nt_fail(d, NT_EFORMAT, s->bad, what);
 }
 
 enum nt_status nt_fail_nomem(struct nt_decoder *d)
@@ -201,8 +204,7 @@ static enum nt_status conclude(struct nt_decoder *d, enum nt_status st)
 	settle(d, st);
 	if (d->status < 0)
 		drain(d);
-	if (!d->blemished)
-		d->error.events_before = d->stats.events;
+	d->error.events_before = d->stats.events;
 	return d->status;
 }
 
@@ -229,9 +231,14 @@ static bool hold(struct nt_decoder *d, const uint8_t *p, size_t n)
 /* d->need bytes, or NULL when the chunk is used up (or memory is: then status is set). */
 static const uint8_t *gather(struct nt_decoder *d, struct nt_span *in)
 {
-	size_t missing = d->need - d->held_count;
-	size_t n = nt_left(in) < missing ? nt_left(in) : missing;
-	const uint8_t *p = nt_take(in, n);
+	size_t missing, n;
+	const uint8_t *p;
+
+	if (d->held_count && d->held_count >= d->need)
+		return d->held; /* left over by a recovery */
+	missing = d->need - d->held_count;
+	n = nt_left(in) < missing ? nt_left(in) : missing;
+	p = nt_take(in, n);
 
 	if (!d->held_count && n == d->need)
 		return p;
@@ -245,6 +252,19 @@ static const uint8_t *gather(struct nt_decoder *d, struct nt_span *in)
 static enum nt_status step(struct nt_decoder *d, const uint8_t *p)
 {
 	return d->state >= ST_V6_VERSION ? nt_step_v6(d, p) : nt_step_v4(d, p);
+}
+
+/* The step used the first bytes of what it was given at p; the rest is read again. */
+static void consume(struct nt_decoder *d, struct nt_span *in, const uint8_t *p, size_t bytes)
+{
+	d->offset += bytes;
+	if (!d->held_count) {
+		in->cur = p + bytes;
+		return;
+	}
+	d->held_count -= bytes;
+	if (d->held_count)
+		memmove(d->held, d->held + bytes, d->held_count);
 }
 
 enum nt_status nt_decoder_push(struct nt_decoder *d, const void *data, size_t len)
@@ -261,10 +281,13 @@ enum nt_status nt_decoder_push(struct nt_decoder *d, const void *data, size_t le
 
 		if (!p)
 			break; /* the chunk is used up; nothing is half decoded */
-		st = step(d, p);
+		st = d->state == ST_SCAN ? nt_scan(d, p, &bytes) : step(d, p);
 		d->block_start = NULL;
-		d->held_count = 0;
-		d->offset += bytes;
+		if (st < 0 && d->flags & NT_RECOVER)
+			st = nt_recover(d, st, p, &bytes);
+		consume(d, &in, p, bytes);
+		if (d->state == ST_OBJECT || d->state == ST_V6_BLOCK || d->state == ST_DONE)
+			d->stats.whole_bytes = d->offset;
 	}
 	if (d->state == ST_DONE) {
 		d->stats.ended = true;
@@ -307,11 +330,11 @@ enum nt_status nt_decoder_finish(struct nt_decoder *d)
 	if (d->status != NT_OK)
 		return d->status;
 	if (d->state == ST_DONE) {
-		enum nt_status st = drain(d);
-
-		if (st == NT_OK && d->blemished)
-			d->status = st = NT_EFORMAT;
-		return conclude(d, st);
+		if (drain(d) == NT_OK && d->blemished) {
+			d->error = d->first_fault;
+			d->status = d->error.code;
+		}
+		return d->status;
 	}
 	if (!d->stats.bytes)
 		return cut(d, NT_ETRUNC, "the stream is empty");

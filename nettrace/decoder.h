@@ -28,6 +28,7 @@ enum nt_state {
 	ST_BLOCK_SIZE, /* 4 */
 	ST_BLOCK_BODY, /* padding and the block */
 	ST_OBJECT_END, /* 1 */
+	ST_SCAN, /* after a fault: looks for the next object (recover.c) */
 	ST_V6_VERSION, /* 8: major, minor */
 	ST_V6_BLOCK, /* 4: size and kind */
 	ST_V6_BODY,
@@ -152,7 +153,8 @@ struct nt_decoder {
 	enum nt_status status; /* sticky */
 	bool drained;
 	struct nt_error error;
-	bool blemished; /* error tells of a fault that decoding went on after */
+	bool blemished; /* decoding went on after first_fault */
+	struct nt_error first_fault;
 	struct nt_stats stats;
 	struct nt_trace_info trace;
 	bool have_trace;
@@ -206,7 +208,7 @@ enum nt_status nt_fail(struct nt_decoder *d, enum nt_status code, const uint8_t 
 		       const char *what);
 /* Records a fault that decoding can go on after; it is returned at the end of the stream. */
 void nt_blemish(struct nt_decoder *d, const uint8_t *at, const char *what);
-/* The span went bad: says "truncated" or "damaged" as the span knows; what names the part. */
+/* The span went bad: something in a complete block is longer than its surroundings. */
 enum nt_status nt_fail_span(struct nt_decoder *d, const struct nt_span *s, const char *what);
 enum nt_status nt_fail_nomem(struct nt_decoder *d);
 /* An arena refused: NT_ELIMIT or NT_ENOMEM. */
@@ -224,6 +226,16 @@ enum nt_status nt_step_v6(struct nt_decoder *d, const uint8_t *p);
 /* Reads the kind of block that d->kind says; V4 block bodies and all V6 ones. */
 enum nt_status nt_block_v4(struct nt_decoder *d, struct nt_span b);
 enum nt_status nt_block_v6(struct nt_decoder *d, struct nt_span b);
+
+/* --- recover.c --- */
+/*
+ * After a fault in the step that had *used bytes at p: notes it and goes on where the next block
+ * may begin, if that can be found.  Sets *used to the bytes that are done with.  Returns NT_OK, or
+ * st when nothing can be done.
+ */
+enum nt_status nt_recover(struct nt_decoder *d, enum nt_status st, const uint8_t *p, size_t *used);
+/* The step of ST_SCAN. */
+enum nt_status nt_scan(struct nt_decoder *d, const uint8_t *p, size_t *used);
 
 /* --- block_trace.c --- */
 enum nt_status nt_trace_v4(struct nt_decoder *d, struct nt_span b);

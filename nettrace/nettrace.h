@@ -22,8 +22,8 @@
 enum nt_status {
 	NT_OK = 0,
 	NT_STOPPED = 1, /* the sink asked for no more events; later bytes are ignored */
-	NT_EFORMAT = -1, /* the bytes contradict the format */
-	NT_ETRUNC = -2, /* the stream, a block, a row or a field ends too early */
+	NT_EFORMAT = -1, /* the bytes contradict the format, or each other */
+	NT_ETRUNC = -2, /* the stream ends before its end tag */
 	NT_ELIMIT = -3, /* a limit of struct nt_limits was reached */
 	NT_ENOMEM = -4, /* out of memory */
 	NT_EVERSION = -5, /* a version of the format that is not supported */
@@ -229,11 +229,13 @@ struct nt_sink {
 enum nt_decoder_flags {
 	NT_TIME_ORDER = 1, /* deliver by time (nettrace.md §7), not in the order of the file */
 	NT_SKIP_STACKS = 2, /* do not read stack blocks; events come without stacks */
+	NT_RECOVER = 4, /* go on at the next block after a fault; finish returns the first one */
 };
 
 struct nt_stats {
 	uint64_t bytes; /* taken from the caller */
 	uint64_t blocks; /* completely read */
+	uint64_t whole_bytes; /* the stream up to the end of the last complete block or object */
 	uint64_t events; /* delivered */
 	uint64_t lost; /* by gaps of sequence numbers, all threads */
 	uint64_t inconsistent; /* sequence numbers that went back (not counted as lost) */
@@ -245,6 +247,8 @@ struct nt_stats {
 	uint64_t bad_definitions; /* definitions whose fields could not be read: shown raw */
 	uint64_t skipped_blocks; /* of a kind this version does not know */
 	uint64_t damaged_records; /* V3 records whose inner sizes contradict each other, skipped */
+	uint64_t faults; /* that decoding went on after */
+	uint64_t skipped_bytes; /* while looking for the next block after a fault */
 	uint64_t evicted_threads; /* capture threads forgotten to bound memory */
 	uint64_t trailing_bytes; /* after the end of the stream; ignored */
 	bool ended; /* the end tag was read */
