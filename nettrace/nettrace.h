@@ -135,7 +135,7 @@ enum nt_type {
 	NT_T_COUNTED_ARRAY, /* elements of children[0]; their number is in sibling field number
 			       count */
 	NT_T_COUNTED_BYTES, /* as many bytes as sibling field number count says */
-	NT_T_PAD, /* count bytes to skip; never shown */
+	NT_T_PAD, /* count bytes to skip (or as in payload.h); never shown */
 };
 
 /* One field of an event, of an object or, nameless, the element of an array. */
@@ -316,7 +316,7 @@ enum nt_value_kind {
 	NT_V_UTF16, /* data: bytes of UTF-16LE, no terminator */
 	NT_V_UTF8, /* data: bytes, not checked, no terminator */
 	NT_V_GUID, /* data: 16 bytes as on the wire */
-	NT_V_TIME, /* i: ns since 1970, UTC */
+	NT_V_TIME, /* i: ns since 1970, UTC; at its limits beyond them.  data: the FILETIME */
 	NT_V_BYTES, /* data */
 	NT_V_OBJECT, /* data: its bytes */
 	NT_V_ARRAY, /* data: its bytes; u: number of elements */
@@ -338,7 +338,7 @@ struct nt_value {
 /* How the payload fitted its definition. */
 struct nt_payload_fit {
 	size_t used; /* payload bytes that belong to fields; the rest is surplus */
-	bool complete; /* every field was there */
+	bool complete; /* every field was there, in full */
 	bool bool8; /* booleans announced as 4 bytes were 1 byte (nettrace.md §4.4) */
 	bool widened; /* small enums were 4 bytes (nettrace.md §4.4) */
 };
@@ -359,7 +359,14 @@ double nt_value_f64(const struct nt_value *values, size_t n, const char *name, d
 /* A string field as UTF-8, always NUL-terminated, cut at size-1; returns the bytes written. */
 size_t nt_value_text(const struct nt_value *v, char *buf, size_t size);
 
-/* Walks all fields, nested ones included, in order.  Any function may be NULL. */
+/*
+ * Walks all fields, nested ones included, in order.  Any function may be NULL.  Fields that the
+ * payload does not reach are not visited; each begin has its end, unless a function returns
+ * something else than NT_OK, which ends the walk and is the result.
+ *
+ * What begin is told is a promise of the bytes: the number of elements they announce, and all bytes
+ * that are left.  What end is told is what was there.
+ */
 struct nt_visitor {
 	/* A scalar.  Elements of arrays have a nameless field. */
 	enum nt_status (*value)(void *ctx, const struct nt_value *v);
