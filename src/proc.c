@@ -2,6 +2,7 @@
 #include "src/proc.h"
 
 #include <ctype.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -180,7 +181,7 @@ char *proc_read_command_line(const char *root, int32_t pid)
 		return NULL;
 	}
 	for (size_t i = 0; i < len; i++)
-		if (text[i] == '\0' || text[i] == '\n' || text[i] == '\t')
+		if (iscntrl((unsigned char)text[i]))
 			text[i] = ' ';
 	return text;
 }
@@ -194,6 +195,44 @@ bool proc_read_link(const char *root, int32_t pid, const char *name, char *buf, 
 		n = readlink(path, buf, size - 1);
 	buf[n > 0 ? n : 0] = '\0';
 	return n > 0;
+}
+
+const char *proc_exe_arch(const char *root, int32_t pid)
+{
+	char path[PATH_MAX];
+	unsigned char head[20] = { 0 }; /* of an ELF file */
+	unsigned machine;
+	ssize_t n = 0;
+	int fd = -1;
+
+	if (entry_path(path, sizeof(path), root, pid, "exe"))
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, head, sizeof(head));
+		close(fd);
+	}
+	if (n != (ssize_t)sizeof(head) || memcmp(head, ELFMAG, SELFMAG) != 0)
+		return NULL;
+	machine = head[EI_DATA] == ELFDATA2MSB ? head[18] * 256u + head[19]
+					       : head[19] * 256u + head[18];
+	switch (machine) {
+	case EM_X86_64:
+		return "x64";
+	case EM_386:
+		return "x86";
+	case EM_AARCH64:
+		return "arm64";
+	case EM_ARM:
+		return "arm32";
+	case EM_S390:
+		return "s390x";
+	case EM_PPC64:
+		return "ppc64le";
+	case EM_RISCV:
+		return "riscv64";
+	default:
+		return NULL;
+	}
 }
 
 bool proc_other_namespace(const char *root, int32_t pid, const char *ns)

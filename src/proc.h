@@ -42,10 +42,14 @@ bool proc_read_uid(const char *root, int32_t pid, uid_t *ret);
 char *proc_read_file(const char *root, int32_t pid, const char *name, size_t max, size_t *ret_len);
 /* The value of a variable in what /proc/PID/environ holds, or NULL.  Points into environ. */
 const char *proc_environ_find(const char *environ, size_t len, const char *name);
-/* Arguments joined by spaces; the caller frees it.  NULL: unreadable or a kernel thread. */
+/* Arguments joined by spaces, control characters made spaces too; the caller frees it.  NULL:
+ * unreadable or a kernel thread. */
 char *proc_read_command_line(const char *root, int32_t pid);
 /* The target of the link /proc/PID/NAME (exe, ns/pid, …); empty when unreadable. */
 bool proc_read_link(const char *root, int32_t pid, const char *name, char *buf, size_t size);
+
+/* The architecture of the running file, as the runtime names it ("x64"); NULL: unknown. */
+const char *proc_exe_arch(const char *root, int32_t pid);
 
 /* Whether the namespace is another than ours; false when that cannot be seen. */
 bool proc_other_namespace(const char *root, int32_t pid, const char *ns);

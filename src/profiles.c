@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/profiles.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "analyzers/analyzer.h"
+#include "src/ipc_wire.h"
+
+#define KEYWORD_GC UINT64_C(0x1)
+
+/* Text of SQL commands, from the two libraries that announce them. */
+#define DATABASE_SPECS                                                                             \
+	"FilterAndPayloadSpecs=\""                                                                 \
+	"SqlClientDiagnosticListener/System.Data.SqlClient.WriteCommandBefore@Activity1Start:"     \
+	"-Command.CommandText;Command.CommandTimeout;ConnectionId;Operation\n"                     \
+	"SqlClientDiagnosticListener/System.Data.SqlClient.WriteCommandAfter@Activity1Stop:\n"     \
+	"Microsoft.EntityFrameworkCore/"                                                           \
+	"Microsoft.EntityFrameworkCore.Database.Command.CommandExecuting@Activity2Start:"          \
+	"-Command.CommandText;ConnectionId;IsAsync\n"                                              \
+	"Microsoft.EntityFrameworkCore/"                                                           \
+	"Microsoft.EntityFrameworkCore.Database.Command.CommandExecuted@Activity2Stop:\""
+
+struct entry {
+	const char *name;
+	uint64_t keywords;
+	unsigned level;
+	const char *args;
+};
+
+static const struct entry common[] = {
+	{ PROVIDER_RUNTIME, 0x100003801d, 4, NULL },
+	{ 0 },
+};
+static const struct entry sampled[] = {
+	{ PROVIDER_SAMPLER, 0, 4, NULL },
+	{ 0 },
+};
+static const struct entry cpu_sampling[] = {
+	{ PROVIDER_SAMPLER, 0, 4, NULL },
+	{ PROVIDER_RUNTIME, 0x14c14fccbd, 4, NULL },
+	{ 0 },
+};
+static const struct entry gc_verbose[] = {
+	{ PROVIDER_RUNTIME, 0x8003, 5, NULL },
+	{ 0 },
+};
+static const struct entry gc_collect[] = {
+	{ PROVIDER_RUNTIME, KEYWORD_GC, 4, NULL },
+	{ PROVIDER_PRIVATE, KEYWORD_GC, 4, NULL },
+	{ 0 },
+};
+static const struct entry database[] = {
+	{ PROVIDER_TPL, 0x80, 4, NULL },
+	{ "Microsoft-Diagnostics-DiagnosticSource", 0x3, 5, DATABASE_SPECS },
+	{ 0 },
+};
+
+static const struct {
+	struct profile profile;
+	const struct entry *entries; /* ends at a NULL name */
+	uint64_t rundown;
+} fixed[] = {
+	{ { "dotnet-common", "GC, JIT, loader, exceptions: little cost" },
+	  common,
+	  IPC_RUNDOWN_DEFAULT },
+	{ { "dotnet-sampled-thread-time", "stacks of all threads, many times a second" },
+	  sampled,
+	  IPC_RUNDOWN_DEFAULT },
+	{ { "cpu-sampling", "the old name of both: stacks and the runtime's events" },
+	  cpu_sampling,
+	  IPC_RUNDOWN_DEFAULT },
+	{ { "gc-verbose", "collections and sampled allocations" },
+	  gc_verbose,
+	  IPC_RUNDOWN_DEFAULT },
+	{ { "gc-collect", "collections only: next to no cost" }, gc_collect, KEYWORD_GC },
+	{ { "database", "commands of ADO.NET and Entity Framework" },
+	  database,
+	  IPC_RUNDOWN_DEFAULT },
+};
+
+enum { FIXED = sizeof(fixed) / sizeof(fixed[0]) };
+
+/* The i-th analyzer that wants providers. */
+static const struct an_class *analyzer_at(size_t i)
+{
+	for (const struct an_class *const *c = an_classes; *c; c++)
+		if ((*c)->providers && (*c)->providers->name && i-- == 0)
+			return *c;
+	return NULL;
+}
+
+bool profile_get(size_t i, struct profile *ret)
+{
+	const struct an_class *c;
+
+	if (i == 0) {
+		*ret = (struct profile){ "default", "what all analyzers want" };
+		return true;
+	}
+	if (--i < FIXED) {
+		*ret = fixed[i].profile;
+		return true;
+	}
+	c = analyzer_at(i - FIXED);
+	if (c)
+		*ret = (struct profile){ c->name, c->summary };
+	return c != NULL;
+}
+
+static bool add(struct provider_set *set, const char *name, uint64_t keywords, unsigned level,
+		const char *args, struct provider_error *reterr)
+{
+	struct provider p = { .keywords = keywords, .level = level };
+	bool ok;
+
+	p.name = strdup(name);
+	p.args = args ? strdup(args) : NULL;
+	if (!p.name || (args && !p.args)) {
+		snprintf(reterr->text, sizeof(reterr->text), "out of memory");
+		ok = false;
+	} else {
+		ok = provider_set_add(set, &p, reterr);
+	}
+	free(p.name);
+	free(p.args);
+	return ok;
+}
+
+static bool add_class(struct provider_set *set, const struct an_class *c,
+		      struct provider_error *reterr)
+{
+	for (const struct an_provider *p = c->providers; p && p->name; p++)
+		if (!add(set, p->name, p->keywords, p->level, NULL, reterr))
+			return false;
+	return true;
+}
+
+bool profile_add_default(struct provider_set *set, struct provider_error *reterr)
+{
+	for (const struct an_class *const *c = an_classes; *c; c++)
+		if (!add_class(set, *c, reterr))
+			return false;
+	return true;
+}
+
+static bool add_one(struct provider_set *set, const char *name, uint64_t *rundown,
+		    struct provider_error *reterr)
+{
+	const struct an_class *c;
+
+	for (size_t i = 0; i < FIXED; i++) {
+		if (strcasecmp(name, fixed[i].profile.name) != 0)
+			continue;
+		*rundown |= fixed[i].rundown;
+		for (const struct entry *e = fixed[i].entries; e->name; e++)
+			if (!add(set, e->name, e->keywords, e->level, e->args, reterr))
+				return false;
+		return true;
+	}
+	*rundown |= IPC_RUNDOWN_DEFAULT;
+	if (strcasecmp(name, "default") == 0)
+		return profile_add_default(set, reterr);
+	for (size_t i = 0; (c = analyzer_at(i)) != NULL; i++)
+		if (strcasecmp(name, c->name) == 0)
+			return add_class(set, c, reterr);
+	snprintf(reterr->text, sizeof(reterr->text), "'%.100s' is no profile", name);
+	return false;
+}
+
+bool profile_add_list(struct provider_set *set, const char *list, uint64_t *rundown,
+		      struct provider_error *reterr)
+{
+	uint64_t keywords = 0;
+	const char *p = list;
+	bool ok = true;
+
+	while (ok && *p) {
+		char name[100];
+		size_t n = strcspn(p, ",");
+
+		snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : sizeof(name)), p);
+		if (n > 0)
+			ok = add_one(set, name, &keywords, reterr);
+		p += n + (p[n] == ',');
+	}
+	if (ok && keywords == 0) {
+		snprintf(reterr->text, sizeof(reterr->text), "'%.100s' names no profile", list);
+		ok = false;
+	}
+	if (ok)
+		*rundown = keywords;
+	return ok;
+}
