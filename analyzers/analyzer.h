@@ -25,8 +25,21 @@ struct an_provider {
 enum an_view { AN_VIEW_CPU, AN_VIEW_WALL, AN_VIEW_WAITING };
 
 struct an_options {
-	size_t top;	   /* rows of each list; 0 means all */
+	size_t top; /* rows of each list; 0 means all */
 	enum an_view view; /* which samples the CPU section ranks */
+};
+
+/* What the world knows of the input beyond its bytes. */
+struct an_input {
+	const char *file; /* name to show; NULL: none */
+};
+
+/* From RuntimeInformation (187), which may come last: known only when reporting. */
+struct an_runtime {
+	bool known;
+	unsigned sku; /* 1 .NET Framework, 2 CoreCLR, 4 Mono */
+	unsigned vm[4]; /* major, minor, build, QFE of the runtime's library */
+	char directory[32]; /* "3.1.3" where the path of the runtime's library says so, or "" */
 };
 
 /* What all analyzers of one trace share.  Owned by the engine. */
@@ -35,15 +48,32 @@ struct an_shared {
 	struct an_options options;
 	struct nt_trace_info trace; /* valid once the first event arrives */
 	struct an_methods *methods; /* addresses to names; complete only when reporting */
-	struct an_calltree *tree;   /* interned stacks */
-	unsigned runtime_major;	    /* 3 (.NET Core 3.1), 8, 9, …; 0 unknown */
-	int64_t first_ns, last_ns;  /* first and last event seen, rundown included */
-	int64_t last_live_ns;	    /* last event that is not rundown: the end of observation */
-	bool have_events;
+	struct an_calltree *tree; /* interned stacks */
+	unsigned runtime_major; /* 3 (.NET Core 3.1), 8, 9, …; 0 unknown */
+	int64_t first_ns, last_ns; /* first and last event seen, rundown included */
+	int64_t last_live_ns; /* last event that is not rundown */
+	int64_t rundown_ns; /* first rundown event: the session was stopped just before */
+	bool have_events, have_live, have_rundown;
 	uint64_t lost; /* events lost by the writer so far */
+	struct an_runtime runtime;
+	/* Set before any report() is called. */
+	const struct an_input *input;
+	const struct nt_decoder *decoder;
+	const struct nt_thread_loss *losses; /* most first */
+	size_t loss_count;
 };
 
+/* How long was watched, from session start to its stop; -1 when nothing says so. */
+int64_t an_observed_ns(const struct an_shared *shared);
+/* Whether the trace looks like one of NativeAOT, whose names are not in the trace. */
+bool an_looks_native(const struct an_shared *shared);
+
 struct analyzer; /* each analyzer's own state */
+
+enum an_needs {
+	AN_NEED_ORDER = 1, /* events in the order of time */
+	AN_NEED_STACKS = 2, /* the call tree, and with it the names of methods */
+};
 
 struct an_class {
 	const char *name; /* its section of the report */
@@ -55,6 +85,7 @@ struct an_class {
 	enum nt_status (*event)(struct analyzer *a, const struct nt_event *ev);
 	enum nt_status (*report)(struct analyzer *a, struct an_report *out);
 	struct analyzer *(*free)(struct analyzer *a); /* returns NULL; accepts NULL */
+	unsigned needs; /* enum an_needs */
 };
 
 extern const struct an_class an_class_trace; /* metadata of the trace, counts, losses */
@@ -71,25 +102,22 @@ struct an_engine;
 
 /*
  * classes: those to run; ends at NULL.  NULL when out of memory.  The engine's sink is
- * an_engine_sink with the engine as context; give the decoder NT_TIME_ORDER if an_engine_ordered()
- * says so.
+ * an_engine_sink with the engine as context; the decoder's flags are an_engine_flags().
  */
 struct an_engine *an_engine_new(const struct nt_alloc *alloc, const struct an_options *options,
 				const struct an_class *const *classes);
 struct an_engine *an_engine_free(struct an_engine *e); /* returns NULL */
 extern const struct nt_sink an_engine_sink;
-
-/* What the world knows of the input beyond its bytes. */
-struct an_input {
-	const char *file; /* name to show; NULL: none */
-};
+/* Flags for the decoder (NT_TIME_ORDER, NT_SKIP_STACKS), by what the classes need. */
+unsigned an_engine_flags(const struct an_engine *e);
+/* For live figures while the trace is still being read. */
+const struct an_shared *an_engine_borrow_shared(const struct an_engine *e);
 
 /*
  * Fills the report: the sections of the engine's classes, findings about the trace itself
  * (truncated, lost events, no rundown), then seals it.  d is the decoder that fed the engine.
  */
 NT_MUST_CHECK enum nt_status an_engine_report(struct an_engine *e, struct nt_decoder *d,
-					      const struct an_input *input,
-					      struct an_report *out);
+					      const struct an_input *input, struct an_report *out);
 
 #endif

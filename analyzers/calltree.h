@@ -19,8 +19,8 @@ struct an_node {
 	uint64_t address; /* as in the stack: a return address unless the node was ever a leaf */
 	uint32_t epoch;
 	uint32_t parent; /* caller; AN_NODE_NONE at the outermost frame */
-	bool leaf;	 /* leaf and caller frames of one address are different nodes */
-	bool other;	 /* the one node that takes what did not fit: "[other]" */
+	bool leaf; /* leaf and caller frames of one address are different nodes */
+	bool other; /* the one node that takes what did not fit: "[other]" */
 };
 
 struct an_calltree *an_calltree_new(const struct nt_alloc *alloc, const struct an_methods *methods);

@@ -17,17 +17,20 @@ struct an_methods;
 
 /* One method (all its code ranges).  Rows are keyed by it, never by the printed name. */
 struct an_method {
-	uint32_t index;	       /* dense */
-	const char *module;    /* "Shop", file name without directory and .dll; "" unknown */
-	const char *raw;       /* "Shop.Stuck+<FetchPriceAsync>d__2.MoveNext" */
+	uint32_t index; /* dense */
+	const char *module; /* "Shop", file name without directory and .dll; "" unknown */
+	const char *raw; /* "Shop.Stuck+<FetchPriceAsync>d__2.MoveNext" */
 	const char *signature; /* as the runtime wrote it: "int32  (int32)" */
-	const char *name;      /* for people: "Shop.Stuck.FetchPriceAsync" */
-	const char *args;      /* "(int, string)", C#-like short types */
-	bool dynamic;	       /* DynamicMethod or IL stub */
+	const char *name; /* for people: "Shop.Stuck.FetchPriceAsync" */
+	const char *args; /* "(int, string)", C#-like short types */
+	bool dynamic; /* DynamicMethod or IL stub */
 };
 
 struct an_methods *an_methods_new(const struct nt_alloc *alloc);
 struct an_methods *an_methods_free(struct an_methods *m); /* returns NULL */
+
+/* Whether an_methods_event() would act on such events. */
+bool an_methods_wants(const struct nt_event_def *def);
 
 /* Takes any event; acts on method and module load, unload and rundown events, ignores others. */
 NT_MUST_CHECK enum nt_status an_methods_event(struct an_methods *m, const struct nt_event *ev);
@@ -44,11 +47,31 @@ const struct an_method *an_methods_find(const struct an_methods *m, uint64_t add
 /* "module!0xADDR" when the range of a module is known, else "[unknown 0xADDR]". */
 void an_methods_describe(const struct an_methods *m, uint64_t addr, char *buf, size_t size);
 
+/*
+ * Files of version 6 may hold many processes, whose addresses overlap.  Each process then has
+ * epochs of its own, counted from the base that this gives for the event's process; 0 in all other
+ * traces.  an_methods_epoch(m, addr) is an_methods_epoch_in(m, 0, addr).
+ */
+uint32_t an_methods_base(const struct an_methods *m, const struct nt_event *ev);
+uint32_t an_methods_epoch_in(const struct an_methods *m, uint32_t base, uint64_t addr);
+/* As above, for an address of the process that epoch belongs to. */
+void an_methods_describe_at(const struct an_methods *m, uint64_t addr, uint32_t epoch, char *buf,
+			    size_t size);
+/* The module whose range holds addr, or "". */
+const char *an_methods_module_at(const struct an_methods *m, uint64_t addr, uint32_t epoch);
+
+/* Rises whenever the epoch of some address may have changed: cached epochs are stale then. */
+uint64_t an_methods_changes(const struct an_methods *m);
+
 size_t an_methods_count(const struct an_methods *m);
 /* Whether the end of the rundown (DCEndComplete) was seen; without it names are missing. */
 bool an_methods_rundown_complete(const struct an_methods *m);
 bool an_methods_rundown_begun(const struct an_methods *m);
 /* Methods dropped because a cap of memory was reached. */
 uint64_t an_methods_dropped(const struct an_methods *m);
+/* Code ranges that make no sense (empty, backwards, larger than any code) and were ignored. */
+uint64_t an_methods_bad_ranges(const struct an_methods *m);
+/* NT_ENOMEM when a look-up could not be answered for want of memory. */
+enum nt_status an_methods_status(const struct an_methods *m);
 
 #endif

@@ -19,9 +19,9 @@ struct an_report;
 
 struct an_value {
 	struct an_report *owner;
-	struct an_value *next;	      /* sibling, in order of adding */
+	struct an_value *next; /* sibling, in order of adding */
 	struct an_value *first, *last; /* members or elements */
-	const char *name;	      /* NULL for elements of arrays */
+	const char *name; /* NULL for elements of arrays */
 	enum an_kind kind;
 	unsigned decimals; /* AN_DOUBLE: digits behind the point that mean something */
 	union {

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzers/analyzer.h"
+
+const struct an_class *const an_classes[] = {
+	&an_class_trace,
+	NULL,
+};

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzers/trace_findings.h"
+
+#include <inttypes.h>
+
+enum {
+	/* Fewer unnamed frames than this are stubs and code that was freed: nothing to tell. */
+	UNNAMED_PERCENT = 5,
+	LOST_MANY_PERCENT = 5,
+};
+
+static void on_fault(struct an_report *out, const struct nt_error *err)
+{
+	char where[512];
+	const char *title;
+
+	nt_error_format(err, where, sizeof(where));
+	if (err->code == NT_ETRUNC)
+		title = an_report_printf(
+			out, "The trace is cut: nothing after byte %" PRIu64 " could be read",
+			err->offset);
+	else
+		title = an_report_printf(out, "The trace is damaged at byte %" PRIu64, err->offset);
+	an_add_finding(
+		out, AN_CRITICAL, "trace.truncated", title,
+		an_report_printf(out, "%s; %" PRIu64 " events before it were analysed", where,
+				 err->events_before),
+		"All figures end there. Record again, stop with Ctrl-C or --duration and wait "
+		"for the tool to end by itself: the end of a trace holds the names of methods. "
+		"If the target died, collect again with -- COMMAND to see how it ended.");
+}
+
+/* Frames without a name among all frames of the call tree, in percent; -1 without stacks. */
+static double unnamed_percent(const struct an_shared *s)
+{
+	size_t nodes = s->tree ? an_calltree_count(s->tree) : 0, unnamed = 0;
+
+	if (nodes < 2)
+		return -1;
+	for (size_t i = 1; i < nodes; i++)
+		unnamed += !an_calltree_method(s->tree, (uint32_t)i);
+	return 100.0 * (double)unnamed / (double)(nodes - 1);
+}
+
+static void check_names(const struct an_shared *s, struct an_report *out)
+{
+	double unnamed = unnamed_percent(s);
+	const char *evidence;
+
+	if (unnamed < UNNAMED_PERCENT || (s->trace.format >= 6 && !s->have_rundown))
+		return;
+	evidence = an_report_printf(out, "%.0f %% of the frames have no name; %zu methods known",
+				    unnamed, an_methods_count(s->methods));
+	if (an_looks_native(s)) {
+		an_add_finding(out, AN_INFO, "trace.native-aot",
+			       "Names of methods are missing: the target is compiled ahead of time",
+			       evidence,
+			       "NativeAOT programs do not describe their code in the trace. Use a "
+			       "native profiler with the program's debug symbols for names.");
+		return;
+	}
+	if (an_methods_rundown_complete(s->methods))
+		return;
+	an_add_finding(
+		out, AN_CRITICAL, "trace.no-rundown",
+		an_methods_rundown_begun(s->methods)
+			? "Names of methods are incomplete: the rundown at the end was cut"
+			: "Names of methods are missing: the trace has no rundown",
+		evidence,
+		"The runtime writes the names when the session is stopped. Record without "
+		"--rundown false, and let the tool finish after Ctrl-C instead of killing it.");
+}
+
+static const char *lost_threads(const struct an_shared *s, struct an_report *out)
+{
+	const char *text = "";
+
+	for (size_t i = 0; i < s->loss_count && i < 3; i++)
+		text = an_report_printf(out, "%s%s thread %" PRIu64 ": %" PRIu64, text,
+					i ? "," : "; most on", s->losses[i].thread_id,
+					s->losses[i].lost);
+	return text;
+}
+
+static void check_lost(const struct an_shared *s, struct an_report *out,
+		       const struct nt_stats *stats)
+{
+	double share;
+
+	if (!stats->lost)
+		return;
+	share = 100.0 * (double)stats->lost / (double)(stats->lost + stats->events);
+	an_add_finding(out, share >= LOST_MANY_PERCENT ? AN_CRITICAL : AN_WARNING,
+		       "trace.events-lost",
+		       an_report_printf(out, "%" PRIu64 " events were lost: counts are too low",
+					stats->lost),
+		       an_report_printf(out, "%.1f %% of %" PRIu64 " events%s", share,
+					stats->lost + stats->events, lost_threads(s, out)),
+		       "The runtime's buffer was full. Record with a larger --buffersize, fewer "
+		       "providers or a lower level.");
+}
+
+static void check_oddities(struct an_report *out, const struct nt_stats *st)
+{
+	const struct {
+		uint64_t count;
+		const char *what;
+	} odd[] = {
+		{ st->unknown_metadata, "events of undefined kinds" },
+		{ st->unknown_stacks, "events whose stack was never written" },
+		{ st->unknown_threads, "events of undeclared threads" },
+		{ st->unknown_labels, "events whose labels were never written" },
+		{ st->bad_definitions, "unreadable event definitions" },
+		{ st->skipped_blocks, "blocks of unknown kind" },
+		{ st->damaged_records, "damaged records" },
+		{ st->inconsistent, "sequence numbers that went back" },
+		{ st->late, "events delivered out of order" },
+		{ st->trailing_bytes, "bytes after the end" },
+	};
+	const char *text = "";
+
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
+		if (odd[i].count)
+			text = an_report_printf(out, "%s%s%" PRIu64 " %s", text, *text ? ", " : "",
+						odd[i].count, odd[i].what);
+	if (*text)
+		an_add_finding(out, AN_INFO, "trace.oddities",
+			       "The trace has parts that could not be used as they are", text,
+			       "The rest is whole. Compare with a fresh recording if figures look "
+			       "odd.");
+}
+
+static void check_caps(const struct an_shared *s, struct an_report *out)
+{
+	uint64_t folded = s->tree ? an_calltree_folded(s->tree) : 0;
+	uint64_t dropped = s->methods ? an_methods_dropped(s->methods) : 0;
+
+	if (!folded && !dropped)
+		return;
+	an_add_finding(out, AN_WARNING, "trace.too-large",
+		       "The trace has more code or stacks than memory was set aside for",
+		       an_report_printf(out,
+					"%" PRIu64 " stacks counted as [other], %" PRIu64
+					" pieces of code without a name",
+					folded, dropped),
+		       "Record for a shorter time: shares stay right, rare stacks are missing.");
+}
+
+void an_trace_findings(const struct an_shared *s, struct an_report *out)
+{
+	const struct nt_error *err = nt_decoder_borrow_error(s->decoder);
+	const struct nt_stats *stats = nt_decoder_borrow_stats(s->decoder);
+
+	if (err)
+		on_fault(out, err);
+	if (s->methods)
+		check_names(s, out);
+	if (!s->have_events)
+		an_add_finding(out, AN_WARNING, "trace.empty", "The trace holds no events",
+			       an_report_printf(out, "%" PRIu64 " bytes read", stats->bytes),
+			       "Record longer, or enable providers whose events occur.");
+	check_lost(s, out, stats);
+	check_oddities(out, stats);
+	check_caps(s, out);
+}
