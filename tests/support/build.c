@@ -80,6 +80,34 @@ void build_append(struct build *b, struct build *from)
 	build_done(from);
 }
 
+static void patch(struct build *b, size_t at, uint64_t v, size_t n)
+{
+	if (at + n > b->count)
+		abort();
+	for (size_t i = 0; i < n; i++)
+		b->bytes[at + i] = (uint8_t)(v >> (8 * i));
+}
+
+void build_patch_u8(struct build *b, size_t at, unsigned v)
+{
+	patch(b, at, v, 1);
+}
+
+void build_patch_u16(struct build *b, size_t at, unsigned v)
+{
+	patch(b, at, v, 2);
+}
+
+void build_patch_u32(struct build *b, size_t at, uint32_t v)
+{
+	patch(b, at, v, 4);
+}
+
+void build_patch_u64(struct build *b, size_t at, uint64_t v)
+{
+	patch(b, at, v, 8);
+}
+
 static void systemtime(struct build *b)
 {
 	static const unsigned parts[8] = { 2024, 1, 1, 15, 12, 0, 0, 250 };
@@ -148,11 +176,21 @@ void build_begin6(struct build *b)
 	build_u32(b, 0);
 	build_u32(b, 6);
 	build_u32(b, 0);
-	systemtime(&t);
+	build_trace6(&t);
 	build_u32(&t, 1);
 	build_str6(&t, "ProcessId");
 	build_str6(&t, "42");
-	build_block6(b, 1, &t);
+	build_block6(b, KIND6_TRACE, &t);
+}
+
+void build_trace6(struct build *b)
+{
+	systemtime(b);
+}
+
+void build_end6(struct build *b)
+{
+	build_u32(b, 0);
 }
 
 void build_rows_header(struct build *b, unsigned flags)
@@ -224,5 +262,61 @@ void build_sequence_point(struct build *b, uint64_t ticks, const uint64_t *threa
 	for (uint32_t i = 0; i < count; i++) {
 		build_u64(b, threads[i]);
 		build_u32(b, sequences[i]);
+	}
+}
+
+void build_stack(struct build *b, uint64_t first, uint32_t count)
+{
+	build_u32(b, count * 8);
+	for (uint32_t i = 0; i < count; i++)
+		build_u64(b, first + i);
+}
+
+void build_sized_row(struct build *b, struct build *row)
+{
+	build_u16(b, (unsigned)row->count);
+	build_append(b, row);
+}
+
+void build_definition6(struct build *b, uint32_t id, const char *provider, uint32_t event_id,
+		       const char *name)
+{
+	struct build row = { 0 };
+
+	build_varuint(&row, id);
+	build_str6(&row, provider);
+	build_varuint(&row, event_id);
+	build_str6(&row, name);
+	build_u16(&row, 0); /* fields */
+	build_u16(&row, 0); /* options */
+	build_sized_row(b, &row);
+}
+
+void build_thread6(struct build *b, uint64_t index, const char *name, uint64_t process_id,
+		   uint64_t thread_id)
+{
+	struct build row = { 0 };
+
+	build_varuint(&row, index);
+	if (name) {
+		build_u8(&row, 1);
+		build_str6(&row, name);
+	}
+	build_u8(&row, 2);
+	build_varuint(&row, process_id);
+	build_u8(&row, 3);
+	build_varuint(&row, thread_id);
+	build_sized_row(b, &row);
+}
+
+void build_sequence_point6(struct build *b, uint64_t ticks, uint32_t flags, const uint64_t *threads,
+			   const uint32_t *sequences, uint32_t count)
+{
+	build_u64(b, ticks);
+	build_u32(b, flags);
+	build_u32(b, count);
+	for (uint32_t i = 0; i < count; i++) {
+		build_varuint(b, threads[i]);
+		build_varuint(b, sequences[i]);
 	}
 }

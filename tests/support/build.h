@@ -29,6 +29,11 @@ void build_utf16(struct build *b, const char *text);
 void build_str6(struct build *b, const char *text);
 /* Appends from and frees it. */
 void build_append(struct build *b, struct build *from);
+/* Overwrites what stands there, to damage it. */
+void build_patch_u8(struct build *b, size_t at, unsigned v);
+void build_patch_u16(struct build *b, size_t at, unsigned v);
+void build_patch_u32(struct build *b, size_t at, uint32_t v);
+void build_patch_u64(struct build *b, size_t at, uint64_t v);
 
 /* --- V3 and V4: header, Trace object (clock 1e9 Hz, sync 1000, 2024-01-15 12:00:00.250) --- */
 void build_begin(struct build *b, unsigned format);
@@ -37,8 +42,21 @@ void build_object(struct build *b, unsigned format, const char *name, struct bui
 void build_end(struct build *b);
 
 /* --- V6 --- */
+enum build_kind6 {
+	KIND6_END = 0,
+	KIND6_TRACE = 1,
+	KIND6_EVENT = 2,
+	KIND6_METADATA = 3,
+	KIND6_SEQUENCE = 4,
+	KIND6_STACK = 5,
+	KIND6_THREAD = 6,
+	KIND6_REMOVE_THREAD = 7,
+	KIND6_LABEL = 8,
+};
+
 void build_begin6(struct build *b);
 void build_block6(struct build *b, unsigned kind, struct build *content);
+void build_end6(struct build *b);
 
 /* An event row with every part of the compressed header written out. */
 struct build_row {
@@ -66,5 +84,21 @@ void build_definition_head(struct build *b, uint32_t id, const char *provider, u
 void build_definition_row(struct build *b, struct build *payload);
 void build_sequence_point(struct build *b, uint64_t ticks, const uint64_t *threads,
 			  const uint32_t *sequences, uint32_t count);
+/* A stack of a stack block: that many addresses of 8 bytes: first, first + 1 ... */
+void build_stack(struct build *b, uint64_t first, uint32_t count);
+
+/* --- rows of V6 blocks --- */
+/* The trace block's content up to the pairs. */
+void build_trace6(struct build *b);
+/* A definition without fields and options, header of the block not included. */
+void build_definition6(struct build *b, uint32_t id, const char *provider, uint32_t event_id,
+		       const char *name);
+/* Wraps a row's content into its size. */
+void build_sized_row(struct build *b, struct build *row);
+/* name NULL: none. */
+void build_thread6(struct build *b, uint64_t index, const char *name, uint64_t process_id,
+		   uint64_t thread_id);
+void build_sequence_point6(struct build *b, uint64_t ticks, uint32_t flags, const uint64_t *threads,
+			   const uint32_t *sequences, uint32_t count);
 
 #endif
