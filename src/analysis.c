@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/analysis.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/command.h"
+#include "src/log.h"
+#include "src/report_out.h"
+
+enum { MAX_CLASSES = 32 };
+
+const char *const analysis_sections[] = { "summary", "cpu", "gc", "tasks", NULL };
+
+struct analysis {
+	struct an_engine *engine;
+	struct nt_decoder *decoder;
+	struct report_choice choice;
+	const struct an_class *classes[MAX_CLASSES + 1];
+};
+
+const char *analysis_unknown_section(const char *const *sections, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t k = 0;
+
+		while (analysis_sections[k] && strcmp(analysis_sections[k], sections[i]) != 0)
+			k++;
+		if (!analysis_sections[k])
+			return sections[i];
+	}
+	return NULL;
+}
+
+static bool is_named(const char *name, const char *const *sections, size_t count)
+{
+	bool named = !count;
+
+	for (size_t i = 0; i < count && !named; i++)
+		named = strcmp(sections[i], name) == 0;
+	return named;
+}
+
+/* "summary" is the trace itself: always analysed, as every finding rests on it. */
+static void choose(struct analysis *a, const char *const *sections, size_t count)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; an_classes[i] && n < MAX_CLASSES; i++) {
+		const struct an_class *c = an_classes[i];
+
+		if (c == &an_class_trace || is_named(c->name, sections, count))
+			a->classes[n++] = c;
+	}
+	a->choice.summary = is_named("summary", sections, count);
+	a->choice.cpu = is_named("cpu", sections, count);
+	a->choice.gc = is_named("gc", sections, count);
+	a->choice.tasks = is_named("tasks", sections, count);
+}
+
+struct analysis *analysis_new(const struct an_options *options, const char *const *sections,
+			      size_t count)
+{
+	struct analysis *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	choose(a, sections, count);
+	a->choice.top = options->top;
+	a->engine = an_engine_new(NULL, options, a->classes);
+	if (a->engine)
+		a->decoder = nt_decoder_new(NULL, NULL, an_engine_flags(a->engine) | NT_RECOVER,
+					    &an_engine_sink, a->engine);
+	return a->decoder ? a : analysis_free(a);
+}
+
+struct analysis *analysis_free(struct analysis *a)
+{
+	if (!a)
+		return NULL;
+	nt_decoder_free(a->decoder);
+	an_engine_free(a->engine);
+	free(a);
+	return NULL;
+}
+
+struct nt_decoder *analysis_decoder(struct analysis *a)
+{
+	return a->decoder;
+}
+
+static void add_child(struct an_report *r, const struct analysis_child *child)
+{
+	struct an_value *v = an_add_object(an_report_root(r), "child");
+
+	if (child->exited)
+		an_add_int(v, "exit_code", child->exit_code);
+	else
+		an_add_null(v, "exit_code");
+	if (child->exited)
+		an_add_null(v, "signal");
+	else
+		an_add_int(v, "signal", child->signal);
+}
+
+int analysis_print(struct analysis *a, struct out *out, enum report_format format, const char *file,
+		   const struct analysis_child *child)
+{
+	const struct an_input input = { .file = file };
+	struct an_report *r = an_report_new(NULL);
+	enum nt_status st = NT_ENOMEM;
+
+	if (r)
+		st = an_engine_report(a->engine, a->decoder, &input, r);
+	if (r && child)
+		add_child(r, child);
+	if (st == NT_OK)
+		st = an_report_status(r);
+	if (st == NT_OK && format == REPORT_JSON)
+		report_json(out, an_report_borrow_root(r));
+	else if (st == NT_OK)
+		report_text(out, an_report_borrow_root(r), &a->choice);
+	else
+		log_error("cannot make the report: %s", nt_status_name(st));
+	an_report_free(r);
+	return st == NT_OK ? EXIT_DONE : EXIT_FAILED;
+}
+
+int analysis_fault(const struct nt_decoder *d, const char *file)
+{
+	const struct nt_error *err = nt_decoder_borrow_error(d);
+	char text[512];
+
+	if (!err)
+		return EXIT_DONE;
+	nt_error_format(err, text, sizeof(text));
+	if (!nt_decoder_borrow_trace(d)) {
+		log_error("cannot read '%s': %s", file ? file : "the stream", text);
+		return EXIT_FAILED;
+	}
+	log_error("cannot read all of '%s': %s", file ? file : "the stream", text);
+	return EXIT_PARTIAL;
+}

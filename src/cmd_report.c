@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+
+/* report: analyses a recorded trace. */
+
+#include <string.h>
+
+#include "src/analysis.h"
+#include "src/command.h"
+#include "src/fault.h"
+#include "src/input.h"
+#include "src/log.h"
+
+struct report_args {
+	const char *output;
+	uint64_t top;
+	uint64_t zstd_window;
+	int view; /* enum an_view */
+	int format; /* enum report_format */
+	bool json;
+	bool force;
+};
+
+static const char *const views[] = {
+	[AN_VIEW_CPU] = "cpu", [AN_VIEW_WALL] = "wall", [AN_VIEW_WAITING] = "waiting", NULL
+};
+
+static const char *const formats[] = { [REPORT_TEXT] = "text", [REPORT_JSON] = "json", NULL };
+
+static const struct opt_spec report_options[] = {
+	{ "top", 't', "N", "rows of each table (default 20; 0: all)",
+	  OPT_UINT(struct report_args, top), .max = 1000000 },
+	{ "view", 'v', "VIEW",
+	  "samples the CPU section ranks: cpu (default; running code), wall (all), waiting",
+	  OPT_ENUM(struct report_args, view, views) },
+	{ "format", 'f', "FORMAT", "text (default) or json",
+	  OPT_ENUM(struct report_args, format, formats) },
+	{ "json", 'j', NULL, "short for --format json", OPT_FLAG(struct report_args, json) },
+	{ "output", 'o', "FILE", "write the report there instead of standard output",
+	  OPT_STRING(struct report_args, output) },
+	{ "force", 0, NULL, "replace an existing output file",
+	  OPT_FLAG(struct report_args, force) },
+	{ "zstd-window", 0, "LOG",
+	  "allow compressed input that needs 2^LOG bytes of memory (default 25)",
+	  OPT_UINT(struct report_args, zstd_window), .min = INPUT_WINDOW_LOG_MIN,
+	  .max = INPUT_WINDOW_LOG_MAX },
+	{ 0 },
+};
+
+static const char report_notes[] =
+	"FILE is a .nettrace or .netperf file, plain or zstd-compressed, or '-' for standard\n"
+	"input.  SECTION is summary, cpu, gc or tasks; without one all are shown.\n"
+	"\n"
+	"examples:\n"
+	"  drdotnet-trace report api.nettrace\n"
+	"  drdotnet-trace report api.nettrace.zst gc --json\n"
+	"  drdotnet-trace report --view wall --top 50 api.nettrace cpu\n"
+	"\n"
+	"A trace that is damaged or cut is analysed up to the fault: exit code 3.\n";
+
+static int write_report(struct analysis *a, const struct report_args *args, const char *file)
+{
+	struct out *o = out_open(args->output, args->force);
+	int code;
+
+	if (!o)
+		return EXIT_FAILED;
+	code = analysis_print(a, o, (enum report_format)args->format, file, NULL);
+	if (code == EXIT_DONE)
+		return out_close(o, code);
+	out_discard(o);
+	return code;
+}
+
+static int analyse(struct input *in, const struct report_args *args,
+		   const struct opt_operands *words)
+{
+	const struct an_options options = { .top = args->top, .view = (enum an_view)args->view };
+	struct analysis *a = analysis_new(&options, words->v + 1, words->count - 1);
+	int code, written;
+
+	if (!a) {
+		log_error("cannot read '%s': out of memory", input_name(in));
+		return EXIT_FAILED;
+	}
+	input_feed(in, analysis_decoder(a));
+	code = fault_report(in, analysis_decoder(a));
+	if (code != EXIT_FAILED) {
+		written = write_report(a, args, words->v[0]);
+		code = written == EXIT_DONE ? code : written;
+	}
+	analysis_free(a);
+	return code;
+}
+
+static int check_words(const struct command *cmd, const struct opt_operands *words)
+{
+	const char *unknown;
+
+	if (!words->count)
+		return opt_usage_error(cmd, "no FILE was given");
+	unknown = analysis_unknown_section(words->v + 1, words->count - 1);
+	if (unknown)
+		return opt_usage_error(cmd, "'%s' is no section: summary, cpu, gc, tasks", unknown);
+	return -1;
+}
+
+static int run_report(const struct command *cmd, int argc, char **argv)
+{
+	struct report_args args = { .top = 20, .zstd_window = INPUT_WINDOW_LOG };
+	struct opt_operands words;
+	struct input *in;
+	int code = opt_parse(cmd, argc, argv, &args, &words);
+
+	if (code < 0)
+		code = check_words(cmd, &words);
+	if (code < 0) {
+		if (args.json)
+			args.format = REPORT_JSON;
+		in = input_open(words.v[0], (unsigned)args.zstd_window);
+		code = in ? analyse(in, &args, &words) : EXIT_FAILED;
+		input_close(in);
+	}
+	opt_done(cmd, &args, &words);
+	return code;
+}
+
+const struct command cmd_report = {
+	.name = "report",
+	.operands = "FILE [SECTION...]",
+	.summary = "analyse a trace: findings, CPU hot paths, garbage collection, stuck tasks",
+	.notes = report_notes,
+	.options = report_options,
+	.run = run_report,
+};

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The text report: findings first, then the sections that were asked for. */
+
+#include "src/out_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/report_out.h"
+#include "src/utf8.h"
+
+enum { TEXT_WIDTH = 100 };
+
+static const char *const styles[] = {
+	[TEXT_PLAIN] = "",	   [TEXT_BOLD] = "\x1b[1m",	 [TEXT_DIM] = "\x1b[2m",
+	[TEXT_RED] = "\x1b[1;31m", [TEXT_YELLOW] = "\x1b[1;33m", [TEXT_CYAN] = "\x1b[36m",
+};
+
+static void put_safe(struct out *o, const char *text, size_t len)
+{
+	char safe[512];
+
+	while (len) {
+		size_t piece = len < 50 ? len : 50; /* each byte may become ten */
+
+		while (piece < len && piece > 1 && ((unsigned char)text[piece] & 0xc0) == 0x80)
+			piece--;
+		utf8_escape(text, piece, safe, sizeof(safe));
+		out_text(o, safe);
+		text += piece;
+		len -= piece;
+	}
+}
+
+void text_put(struct out *o, enum text_style style, const char *text)
+{
+	bool styled = o->colour && style != TEXT_PLAIN;
+
+	out_text(o, styled ? styles[style] : "");
+	put_safe(o, text, strlen(text));
+	out_text(o, styled ? "\x1b[0m" : "");
+}
+
+void text_head(struct out *o, const char *name)
+{
+	out_char(o, '\n');
+	text_put(o, TEXT_BOLD, name);
+	out_char(o, '\n');
+}
+
+void text_wrap(struct out *o, size_t indent, const char *text)
+{
+	size_t at = 0;
+
+	while (*text) {
+		size_t len = strcspn(text, " \n");
+
+		if (at && at + 1 + len > TEXT_WIDTH) {
+			out_char(o, '\n');
+			at = 0;
+		}
+		if (at) {
+			out_char(o, ' ');
+			at++;
+		} else {
+			out_printf(o, "%*s", (int)indent, "");
+			at = indent;
+		}
+		put_safe(o, text, len);
+		at += len;
+		text += len;
+		text += strspn(text, " \n");
+	}
+	out_char(o, '\n');
+}
+
+void text_more(struct out *o, size_t shown, size_t all, const char *what)
+{
+	if (shown < all)
+		out_printf(o, "  … %zu more %s: --top 0 shows all\n", all - shown, what);
+}
+
+bool text_has(const struct an_value *v, const char *path)
+{
+	const struct an_value *m = an_get(v, path);
+
+	return m && m->kind != AN_NULL;
+}
+
+static const char not_recorded[] = "not recorded";
+
+void text_number(const struct an_value *v, const char *path, char *buf, size_t size)
+{
+	const struct an_value *m = an_get(v, path);
+
+	if (m && m->kind == AN_UINT)
+		snprintf(buf, size, "%" PRIu64, m->u);
+	else if (m && m->kind == AN_INT)
+		snprintf(buf, size, "%" PRId64, m->i);
+	else if (m && m->kind == AN_DOUBLE)
+		snprintf(buf, size, "%.*f", (int)m->decimals, m->f);
+	else
+		snprintf(buf, size, "%s", not_recorded);
+}
+
+void text_ms(const struct an_value *v, const char *path, char *buf, size_t size)
+{
+	double ms = an_get_f64(v, path, 0);
+
+	if (!text_has(v, path))
+		snprintf(buf, size, "%s", not_recorded);
+	else if (ms < 1000)
+		snprintf(buf, size, "%.*f ms", ms < 10 ? 3 : ms < 100 ? 2 : 1, ms);
+	else if (ms < 600000)
+		snprintf(buf, size, "%.*f s", ms < 10000 ? 2 : 1, ms / 1000);
+	else
+		snprintf(buf, size, "%.1f min", ms / 60000);
+}
+
+void text_bytes(const struct an_value *v, const char *path, char *buf, size_t size)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
+	double n = an_get_f64(v, path, 0);
+	size_t unit = 0;
+
+	if (!text_has(v, path)) {
+		snprintf(buf, size, "%s", not_recorded);
+		return;
+	}
+	for (; n >= 1024 && unit < 5; unit++)
+		n /= 1024;
+	snprintf(buf, size, "%.*f %s", unit && n < 100 ? 1 : 0, n, units[unit]);
+}
+
+size_t text_rows(const struct an_value *array, size_t top)
+{
+	if (!array || array->kind != AN_ARRAY)
+		return 0;
+	return top && array->count > top ? top : array->count;
+}
+
+static void put_finding(struct out *o, const struct an_value *f)
+{
+	const char *severity = an_get_text(f, "severity", "info");
+	enum text_style style = TEXT_CYAN;
+
+	if (strcmp(severity, "critical") == 0)
+		style = TEXT_RED;
+	else if (strcmp(severity, "warning") == 0)
+		style = TEXT_YELLOW;
+	out_text(o, "  ");
+	text_put(o, style, severity);
+	out_printf(o, "%*s", (int)(10 - strlen(severity)), "");
+	text_put(o, TEXT_BOLD, an_get_text(f, "title", ""));
+	out_printf(o, "  [%s]\n", an_get_text(f, "id", ""));
+	if (*an_get_text(f, "evidence", ""))
+		text_wrap(o, 12, an_get_text(f, "evidence", ""));
+	if (*an_get_text(f, "advice", ""))
+		text_wrap(o, 12, an_get_text(f, "advice", ""));
+}
+
+static void put_findings(struct out *o, const struct an_value *root)
+{
+	const struct an_value *findings = an_get(root, "findings");
+
+	text_put(o, TEXT_BOLD, "FINDINGS");
+	out_char(o, '\n');
+	if (!findings || !findings->count)
+		out_text(o, "  Nothing stands out in what was recorded.\n");
+	for (const struct an_value *f = findings ? findings->first : NULL; f; f = f->next)
+		put_finding(o, f);
+}
+
+void report_text(struct out *o, const struct an_value *root, const struct report_choice *choice)
+{
+	put_findings(o, root);
+	if (choice->summary)
+		text_summary(o, root);
+	if (choice->cpu && an_get(root, "cpu"))
+		text_cpu(o, an_get(root, "cpu"), choice->top);
+	if (choice->gc && an_get(root, "gc"))
+		text_gc(o, an_get(root, "gc"), choice->top);
+	if (choice->tasks && an_get(root, "tasks"))
+		text_tasks(o, an_get(root, "tasks"), choice->top);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SRC_OUT_TEXT_H
+#define SRC_OUT_TEXT_H
+
+/* Pieces of the text report, shared by its sections. */
+
+#include <stddef.h>
+
+#include "analyzers/report.h"
+#include "src/output.h"
+#include "src/table.h"
+
+enum text_style { TEXT_PLAIN, TEXT_BOLD, TEXT_DIM, TEXT_RED, TEXT_YELLOW, TEXT_CYAN };
+
+/* Text from outside, safe to show. */
+void text_put(struct out *o, enum text_style style, const char *text);
+/* An empty line, then the name of a section. */
+void text_head(struct out *o, const char *name);
+/* Words in lines of 100 columns at most, each indented; the first line as well. */
+void text_wrap(struct out *o, size_t indent, const char *text);
+/* "showing 20 of 153; --top 0 shows all" when rows were left out. */
+void text_more(struct out *o, size_t shown, size_t all, const char *what);
+
+/* "not recorded" for what is null or absent. */
+void text_number(const struct an_value *v, const char *path, char *buf, size_t size);
+/* "12.345 ms", "1.20 s" */
+void text_ms(const struct an_value *v, const char *path, char *buf, size_t size);
+/* "1.5 MiB" */
+void text_bytes(const struct an_value *v, const char *path, char *buf, size_t size);
+bool text_has(const struct an_value *v, const char *path); /* there, and not null */
+
+/* Rows to show of an array. */
+size_t text_rows(const struct an_value *array, size_t top);
+
+void text_summary(struct out *o, const struct an_value *trace);
+void text_cpu(struct out *o, const struct an_value *cpu, size_t top);
+void text_gc(struct out *o, const struct an_value *gc, size_t top);
+void text_tasks(struct out *o, const struct an_value *tasks, size_t top);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SRC_REPORT_OUT_H
+#define SRC_REPORT_OUT_H
+
+/* Writers of the report: they walk the one tree of analyzers/report.h and add nothing to it. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "analyzers/report.h"
+#include "src/output.h"
+
+/* The sections of the text report; JSON has what was analysed. */
+struct report_choice {
+	bool summary, cpu, gc, tasks;
+	size_t top; /* rows of each table; 0: all */
+};
+
+void report_json(struct out *o, const struct an_value *root);
+/* The same with one member of root only. */
+void report_json_member(struct out *o, const struct an_value *root, const char *name);
+void report_text(struct out *o, const struct an_value *root, const struct report_choice *choice);
+/* What is in the trace, by kind and by thread: events --count. */
+void report_text_counts(struct out *o, const struct an_value *root);
+
+#endif
