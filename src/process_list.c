@@ -11,6 +11,8 @@
 #include "src/log.h"
 #include "src/process_info.h"
 
+enum { COMM_MAX = 15 }; /* what the kernel keeps of a name */
+
 /* One process being asked: its sockets in turn, newest first. */
 struct asking {
 	uv_loop_t *loop;
@@ -20,22 +22,35 @@ struct asking {
 	uint64_t ask_ms;
 };
 
+/* The first word without its folders, if comm is a cut version of it. */
+static char *longer_name(const char *command_line, const char *comm)
+{
+	size_t n = command_line ? strcspn(command_line, " ") : 0;
+	const char *base = command_line ? command_line + n : NULL;
+
+	while (base && base > command_line && base[-1] != '/')
+		base--;
+	if (base && strlen(comm) == COMM_MAX && strncmp(base, comm, COMM_MAX) == 0)
+		return strndup(base, (size_t)(command_line + n - base));
+	return strdup(comm);
+}
+
 char *process_guess_name(const char *command_line, const char *comm)
 {
 	const char *p = command_line;
 
 	while (p && *p) {
 		size_t n = strcspn(p, " ");
-		const char *base;
+		const char *base = p + n;
 
 		if (n > 4 && strncasecmp(p + n - 4, ".dll", 4) == 0) {
-			for (base = p + n; base > p && base[-1] != '/'; base--)
-				;
+			while (base > p && base[-1] != '/')
+				base--;
 			return strndup(base, (size_t)(p + n - 4 - base));
 		}
 		p += n + (p[n] == ' ');
 	}
-	return strdup(comm);
+	return longer_name(command_line, comm);
 }
 
 void process_why_not(const struct ipc_target *t, char *buf, size_t size)

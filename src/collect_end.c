@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/collect_end.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/collect_progress.h"
+#include "src/command.h"
+#include "src/log.h"
+
+enum { LOOK_AGAIN_MS = 10, LOOK_TIMES = 30 };
+
+void collect_say_gave_up(unsigned gave_up)
+{
+	static const struct {
+		unsigned bit;
+		const char *text;
+	} rows[] = {
+		{ IPC_GAVE_UP_BLOCK, "it cannot wait for us: events are dropped when its buffers "
+				     "are full" },
+		{ IPC_GAVE_UP_FILTER, "it cannot filter events by their ids: all are recorded" },
+		{ IPC_GAVE_UP_RUNDOWN_KEYWORDS, "it cannot choose its rundown: it sends all of it" },
+		{ IPC_GAVE_UP_NO_STACKS, "it cannot leave out stacks" },
+		{ IPC_GAVE_UP_NO_RUNDOWN, "it cannot leave out the rundown" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (gave_up & rows[i].bit)
+			log_warn("this runtime is older than the wish: %s", rows[i].text);
+}
+
+/* --- how the target ended --- */
+
+static void sleep_ms(unsigned ms)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = (long)ms * 1000000 }, NULL);
+}
+
+/* A process that dies closes its sockets a moment before it shows as ended. */
+static void describe_target(const struct ipc_target *t, char *buf, size_t size)
+{
+	struct proc_stat st;
+
+	for (unsigned i = 0; i < LOOK_TIMES; i++) {
+		if (!proc_read_stat(PROC_ROOT, t->pid, &st) ||
+		    st.start_ticks != t->stat.start_ticks) {
+			snprintf(buf, size, "the process ended (killed or crashed)");
+			return;
+		}
+		if (st.state == 'Z' || st.state == 'X') {
+			if (st.have_exit_code && WIFSIGNALED(st.exit_code))
+				snprintf(buf, size, "the process was killed by signal %d (%s)",
+					 WTERMSIG(st.exit_code),
+					 strsignal(WTERMSIG(st.exit_code)));
+			else if (st.have_exit_code && st.exit_code != 0)
+				snprintf(buf, size, "the process ended with exit code %d",
+					 WEXITSTATUS(st.exit_code));
+			else
+				snprintf(buf, size, "the process ended (killed or crashed)");
+			return;
+		}
+		sleep_ms(LOOK_AGAIN_MS);
+	}
+	snprintf(buf, size, "the process still runs, but it closed the session");
+}
+
+/* --- no session --- */
+
+static int refuse(const struct collect_settings *s, const struct session_end *end)
+{
+	const struct ipc_target *t = s->target;
+	char why[256], user[64] = "another user";
+
+	if (t->uid_known)
+		proc_user_name(t->uid, user, sizeof(user));
+	if (end->why == SESSION_UNREACHABLE && (end->error == -EACCES || end->error == -EPERM))
+		snprintf(why, sizeof(why), "it belongs to user %s: run as %s or as root", user,
+			 user);
+	else if (end->why == SESSION_UNREACHABLE && end->error == -ECONNREFUSED)
+		snprintf(why, sizeof(why), "its diagnostic socket is dead, or it is just ending");
+	else
+		session_describe(end, why, sizeof(why));
+	log_error("cannot trace process %" PRId32 " (%s): %s", t->pid, s->process_name, why);
+	if (end->why == SESSION_TIMEOUT)
+		log_advice("it may be stopped or overloaded, or another tool may block its "
+			   "diagnostics; --timeout waits longer");
+	switch (end->why) {
+	case SESSION_NO_MEMORY:
+		return EXIT_FAILED;
+	case SESSION_BAD_REQUEST:
+		return EXIT_USAGE;
+	default:
+		return EXIT_UNREACHABLE;
+	}
+}
+
+/* --- what is missing in the stream --- */
+
+static void say_why_cut(const struct collect_settings *s, const struct collect_facts *facts)
+{
+	char why[256];
+
+	if (facts->forced)
+		snprintf(why, sizeof(why), "stopped at once, without the rundown");
+	else if (facts->end.why == SESSION_ENDED)
+		describe_target(s->target, why, sizeof(why));
+	else
+		session_describe(&facts->end, why, sizeof(why));
+	log_error("the trace is incomplete: %s", why);
+}
+
+/* The exit code that the stream alone would give. */
+static int judge_stream(const struct collect_settings *s, const struct collect_facts *facts,
+			struct nt_decoder *d)
+{
+	const struct nt_stats *stats = nt_decoder_borrow_stats(d);
+	enum nt_status st = nt_decoder_finish(d);
+
+	if (st == NT_OK && stats->ended)
+		return EXIT_DONE;
+	if (st == NT_ETRUNC) {
+		say_why_cut(s, facts);
+		if (nt_decoder_borrow_trace(d))
+			return EXIT_PARTIAL;
+		log_advice("nothing was recorded");
+		return EXIT_FAILED;
+	}
+	return analysis_fault(d, facts->path);
+}
+
+/* --- the report --- */
+
+static int print_report(const struct collect_settings *s, const struct collect_facts *facts,
+			struct analysis *a)
+{
+	bool to_stdout = !s->report || strcmp(s->report, "-") == 0;
+	struct out *o;
+	int code;
+
+	if (to_stdout && s->output && strcmp(s->output, "-") == 0)
+		return EXIT_DONE; /* the trace is there */
+	o = out_open(s->report, s->force);
+	if (!o)
+		return EXIT_FAILED;
+	code = analysis_print(a, o, s->format, facts->path, NULL);
+	if (code == EXIT_DONE)
+		return out_close(o, code);
+	out_discard(o);
+	return code;
+}
+
+static void say_summary(const struct collect_settings *s, const struct collect_facts *facts,
+			const struct nt_decoder *d)
+{
+	const struct nt_stats *stats = nt_decoder_borrow_stats(d);
+	uint64_t stop = facts->stop_ns ? facts->stop_ns : facts->end_ns;
+	char bytes[32];
+
+	if (s->quiet)
+		return;
+	log_info("recorded %.1f s, then %.1f s until the end of the rundown; %s, %" PRIu64
+		 " events, %" PRIu64 " lost",
+		 (double)(stop - facts->start_ns) / 1e9, (double)(facts->end_ns - stop) / 1e9,
+		 collect_format_bytes(stats->bytes, bytes, sizeof(bytes)), stats->events,
+		 stats->lost);
+}
+
+/* The file's own trouble.  What was written is valid. */
+static int judge_file(const struct collect_facts *facts)
+{
+	char bytes[32];
+
+	if (facts->file.error == 0 && !facts->file.dropped)
+		return EXIT_DONE;
+	if (facts->file.error == 0)
+		log_error("the file is incomplete: the disk was too slow");
+	log_advice("the file holds the first %s of the stream",
+		   collect_format_bytes(facts->file.stream_bytes, bytes, sizeof(bytes)));
+	return EXIT_PARTIAL;
+}
+
+int collect_conclude(const struct collect_settings *s, const struct collect_facts *facts,
+		     struct analysis *a)
+{
+	struct nt_decoder *d = analysis_decoder(a);
+	int code, file_code, report_code = EXIT_DONE;
+
+	if (!facts->started)
+		return refuse(s, &facts->end);
+	code = judge_stream(s, facts, d);
+	file_code = judge_file(facts);
+	if (code != EXIT_FAILED)
+		report_code = print_report(s, facts, a);
+	say_summary(s, facts, d);
+	if (facts->path)
+		log_info("%s", facts->path);
+	if (report_code != EXIT_DONE)
+		return report_code;
+	return code != EXIT_DONE ? code : file_code;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SRC_COLLECT_END_H
+#define SRC_COLLECT_END_H
+
+/* What came of a session: says it, prints the report, and knows the exit code. */
+
+#include "src/collect.h"
+#include "src/session.h"
+#include "src/trace_file.h"
+
+struct collect_facts {
+	bool started;
+	bool forced; /* a second signal: ended without waiting for the runtime */
+	bool paused; /* the disk was too slow for a while */
+	uint64_t start_ns, stop_ns, end_ns; /* uv_hrtime(); stop_ns 0: no stop was asked for */
+	uint64_t stream_bytes, stop_bytes; /* in all, and before the stop */
+	struct session_end end;
+	struct trace_file_result file;
+	char *path; /* of the file; NULL: none */
+};
+
+/* Bits of enum ipc_gave_up: what an older runtime made us do without. */
+void collect_say_gave_up(unsigned gave_up);
+
+/* Ends the decoder, prints the report.  Returns the exit code. */
+int collect_conclude(const struct collect_settings *s, const struct collect_facts *facts,
+		     struct analysis *a);
+
+#endif
