@@ -18,7 +18,11 @@
 #include "src/trace_file.h"
 #include "src/trace_name.h"
 
-enum { SIGNALS = 3, PROGRESS_MS = 500 };
+enum {
+	SIGNALS = 3,
+	PROGRESS_MS = 500,
+	SAME_MS = 250, /* timeout(1) signals us and then our group: that is one wish, not two */
+};
 
 struct collect {
 	const struct collect_settings *settings;
@@ -29,7 +33,7 @@ struct collect {
 	struct trace_file *file;
 	struct analysis *analysis;
 	struct nt_decoder *decoder;
-	unsigned interrupts;
+	uint64_t interrupt_ns; /* of the first signal; 0 none */
 	bool finishing;
 	struct collect_facts facts;
 };
@@ -92,14 +96,19 @@ static void on_signal(uv_signal_t *signal, int number)
 {
 	struct collect *c = signal->data;
 
+	uint64_t now = uv_hrtime();
+
 	(void)number;
-	if (++c->interrupts == 1) {
+	if (c->interrupt_ns == 0) {
+		c->interrupt_ns = now;
 		collect_progress_clear(c->settings->quiet);
 		if (!c->settings->quiet && c->facts.started)
 			log_info("stopping; once more to stop at once, without method names");
 		stop(c);
 		return;
 	}
+	if (now - c->interrupt_ns < SAME_MS * UINT64_C(1000000))
+		return;
 	c->facts.forced = true;
 	for (size_t i = 0; i < SIGNALS; i++)
 		uv_signal_stop(&c->signals[i]);

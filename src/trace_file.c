@@ -155,7 +155,8 @@ static bool append(struct bytes *b, const uint8_t *p, size_t len)
 		b->data = data;
 		b->room = room;
 	}
-	memcpy(b->data + b->len, p, len);
+	if (len > 0)
+		memcpy(b->data + b->len, p, len);
 	b->len += len;
 	return true;
 }
