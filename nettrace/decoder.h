@@ -146,7 +146,7 @@ struct nt_decoder {
 	uint64_t block_index, row;
 	size_t block_bytes, block_pad;
 	size_t name_bytes;
-	uint32_t object_version;
+	uint32_t object_version, object_reader;
 	bool partial; /* the block is cut: read what is whole, then stop */
 
 	/* outcome */

@@ -13,6 +13,7 @@ enum {
 	TAG_BEGIN_V4 = 5, /* BeginPrivateObject */
 	TAG_END = 6,
 	MAX_TYPE_NAME = 38,
+	MAX_TRACE_VERSION = 4,
 	MAX_BLOCK_VERSION = 2,
 	TRACE_BYTES = 48,
 };
@@ -67,6 +68,7 @@ static enum nt_status at_object(struct nt_decoder *d, const uint8_t *p)
 {
 	d->block_name = "object";
 	d->kind = NT_BLOCK_UNKNOWN;
+	d->row = 0;
 	if (*p == TAG_NULL) {
 		if (!d->have_trace)
 			return nt_fail(d, NT_EFORMAT, NULL, "the stream ends without a Trace");
@@ -92,8 +94,9 @@ static enum nt_status at_object_head(struct nt_decoder *d, const uint8_t *p)
 		return nt_fail(d, NT_EFORMAT, p + 10, "type name has an impossible length");
 	d->object_version = nt_load32(p + 2);
 	d->name_bytes = (size_t)name_bytes;
-	/* The smallest reader that can read it; V3 writes 0. */
-	if (nt_load32(p + 6) > 4)
+	/* The smallest reader that can read it; V3 writes 0, V4 what the object's version is. */
+	d->object_reader = nt_load32(p + 6);
+	if (d->object_reader > MAX_TRACE_VERSION)
 		return nt_fail(d, NT_EVERSION, p + 6, "object asks for a newer reader");
 	nt_expect(d, ST_OBJECT_NAME, d->name_bytes + 1);
 	return NT_OK;
@@ -149,6 +152,8 @@ static enum nt_status at_object_name(struct nt_decoder *d, const uint8_t *p)
 		return nt_fail(d, NT_EFORMAT, p, "the first object is not a Trace");
 	if (d->kind != NT_BLOCK_UNKNOWN && d->object_version > MAX_BLOCK_VERSION)
 		return nt_fail(d, NT_EVERSION, p, "unsupported version of a block");
+	if (d->kind != NT_BLOCK_UNKNOWN && d->object_reader > MAX_BLOCK_VERSION)
+		return nt_fail(d, NT_EVERSION, p, "block asks for a newer reader");
 	nt_expect(d, ST_BLOCK_SIZE, 4);
 	return NT_OK;
 }
@@ -207,6 +212,8 @@ static enum nt_status at_object_end(struct nt_decoder *d, const uint8_t *p)
 		return nt_fail(d, NT_EFORMAT, NULL, "block has no end tag");
 	d->stats.blocks++;
 	d->block_index++;
+	d->block_name = "object";
+	d->row = 0;
 	nt_expect(d, ST_OBJECT, 1);
 	return NT_OK;
 }

@@ -320,3 +320,46 @@ void build_sequence_point6(struct build *b, uint64_t ticks, uint32_t flags, cons
 		build_varuint(b, sequences[i]);
 	}
 }
+
+void build_hi(struct build *b, unsigned format)
+{
+	struct build rows = { 0 };
+
+	if (format == 6) {
+		build_u16(&rows, 0); /* header */
+		build_definition6(&rows, 1, "Demo", 7, "Hi");
+		build_block6(b, KIND6_METADATA, &rows);
+		return;
+	}
+	build_rows_header(&rows, 1);
+	build_definition(&rows, 1, "Demo", 7, "Hi");
+	build_object(b, format, "MetadataBlock", &rows);
+}
+
+void build_rows(struct build *b, unsigned format, struct build *rows)
+{
+	struct build content = { 0 };
+
+	build_rows_header(&content, 1);
+	build_append(&content, rows);
+	if (format == 6)
+		build_block6(b, KIND6_EVENT, &content);
+	else
+		build_object(b, format, "EventBlock", &content);
+}
+
+void build_event(struct build *b, unsigned format, uint64_t ticks, uint8_t payload)
+{
+	const struct build_row r = {
+		.metadata_id = 1,
+		.capture = 42,
+		.thread = 42,
+		.ticks_delta = ticks,
+		.payload = &payload,
+		.payload_bytes = 1,
+	};
+	struct build rows = { 0 };
+
+	build_row(&rows, format == 6, &r);
+	build_rows(b, format, &rows);
+}

@@ -84,6 +84,12 @@ void build_definition_head(struct build *b, uint32_t id, const char *provider, u
 void build_definition_row(struct build *b, struct build *payload);
 void build_sequence_point(struct build *b, uint64_t ticks, const uint64_t *threads,
 			  const uint32_t *sequences, uint32_t count);
+/* A whole MetadataBlock of V4 or V6 that defines event 1: Demo/7 "Hi", no fields. */
+void build_hi(struct build *b, unsigned format);
+/* A whole event block of V4 or V6 with these compressed rows; frees them. */
+void build_rows(struct build *b, unsigned format, struct build *rows);
+/* An event block with one sorted event 1 of thread 42: number 1, no stack, that payload byte. */
+void build_event(struct build *b, unsigned format, uint64_t ticks, uint8_t payload);
 /* A stack of a stack block: that many addresses of 8 bytes: first, first + 1 ... */
 void build_stack(struct build *b, uint64_t first, uint32_t count);
 
