@@ -110,7 +110,15 @@ static int more_events_first(const void *a, const void *b)
 	return strcmp((*x)->name, (*y)->name);
 }
 
-static void put_counts(struct out *o, const struct an_value *counts, const char *head)
+static const char *no_name(void *ctx, const char *key)
+{
+	(void)ctx;
+	(void)key;
+	return "";
+}
+
+static void put_counts(struct out *o, const struct an_value *counts, const char *const head[2],
+		       report_name_of *name_of, void *ctx)
 {
 	size_t n = counts ? counts->count : 0, i = 0;
 	const struct an_value **rows = calloc(n + 1, sizeof(const struct an_value *));
@@ -123,19 +131,24 @@ static void put_counts(struct out *o, const struct an_value *counts, const char 
 	for (const struct an_value *v = n ? counts->first : NULL; v; v = v->next)
 		rows[i++] = v;
 	qsort(rows, i, sizeof(const struct an_value *), more_events_first);
-	table_init(&t, "rl");
+	table_init(&t, "rll");
 	table_cell(&t, "events");
-	table_cell(&t, "%s", head);
+	table_cell(&t, "%s", head[0]);
+	table_cell(&t, "%s", head[1]);
 	for (size_t k = 0; k < i; k++) {
 		table_cell(&t, "%" PRIu64, rows[k]->u);
 		table_cell(&t, "%s", rows[k]->name);
+		table_cell(&t, "%s", name_of(ctx, rows[k]->name));
 	}
 	table_print(&t, o, true);
 	free(rows);
 }
 
-void report_text_counts(struct out *o, const struct an_value *root)
+void report_text_counts(struct out *o, const struct an_value *root, report_name_of *name_of,
+			void *ctx)
 {
+	static const char *const kinds[2] = { "provider/id/version", "name" };
+	static const char *const threads[2] = { "thread", "" };
 	const struct an_value *trace = an_get(root, "trace");
 	char first[48], last[48];
 
@@ -146,7 +159,7 @@ void report_text_counts(struct out *o, const struct an_value *root)
 	if (text_has(trace, "first_event_ms"))
 		out_printf(o, ", from %s to %s after the start", first, last);
 	out_text(o, "\n\n");
-	put_counts(o, an_get(trace, "counts"), "provider/id/version");
+	put_counts(o, an_get(trace, "counts"), kinds, name_of, ctx);
 	out_char(o, '\n');
-	put_counts(o, an_get(trace, "events_by_thread"), "thread");
+	put_counts(o, an_get(trace, "events_by_thread"), threads, no_name, NULL);
 }

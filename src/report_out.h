@@ -20,7 +20,10 @@ void report_json(struct out *o, const struct an_value *root);
 /* The same with one member of root only. */
 void report_json_member(struct out *o, const struct an_value *root, const char *name);
 void report_text(struct out *o, const struct an_value *root, const struct report_choice *choice);
+/* The name of the kind of event that counts as key ("Provider/ID/vVERSION"); "" unknown. */
+typedef const char *report_name_of(void *ctx, const char *key);
 /* What is in the trace, by kind and by thread: events --count. */
-void report_text_counts(struct out *o, const struct an_value *root);
+void report_text_counts(struct out *o, const struct an_value *root, report_name_of *name_of,
+			void *ctx);
 
 #endif

@@ -61,19 +61,21 @@ static void measure(const struct table *t, size_t *width)
 	}
 }
 
+/* Blanks are written only when something follows them. */
 static void print_row(const struct table *t, struct out *o, size_t row, const size_t *width)
 {
+	size_t blanks = 0;
+
 	for (size_t c = 0; c < t->columns; c++) {
 		const char *cell = t->cells[row * t->columns + c];
-		int gap = (int)(width[c] - utf8_columns(cell));
-		bool last = c + 1 == t->columns;
+		size_t gap = width[c] - utf8_columns(cell);
 
-		out_text(o, "  ");
-		if (t->layout[c] == 'r')
-			out_printf(o, "%*s", gap, "");
-		out_text(o, cell);
-		if (t->layout[c] != 'r' && !last)
-			out_printf(o, "%*s", gap, "");
+		blanks += 2 + (t->layout[c] == 'r' ? gap : 0);
+		if (*cell) {
+			out_printf(o, "%*s%s", (int)blanks, "", cell);
+			blanks = 0;
+		}
+		blanks += t->layout[c] == 'r' ? 0 : gap;
 	}
 }
 
