@@ -77,9 +77,6 @@ bool nt_read_count(struct nt_reader *r, const struct nt_field *f, const uint64_t
 /* One step without bytes.  False, and r->cut, when there have been too many. */
 bool nt_free_step(struct nt_reader *r);
 
-/* The bytes that every value of this field has; false when values differ or are too many. */
-bool nt_fixed_size(const struct nt_reader *r, const struct nt_field *f, size_t *ret);
-
 /*
  * The data a RelLoc or DataLoc points to.  False when it lies outside of the payload or does not
  * consist of whole elements.  Sets r->cut when the field itself is not there.

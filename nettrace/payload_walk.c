@@ -41,12 +41,17 @@ struct measure {
 	size_t times;
 };
 
+static bool is_located(const struct nt_field *f)
+{
+	return f->type == NT_T_RELLOC || f->type == NT_T_DATALOC;
+}
+
 static bool leaf_size(const struct nt_reader *r, const struct nt_field *f, size_t *ret)
 {
 	*ret = nt_plain_size(r, f->type);
 	if (*ret)
 		return true;
-	if (f->type == NT_T_RELLOC || f->type == NT_T_DATALOC)
+	if (is_located(f))
 		*ret = 4;
 	else if (f->type == NT_T_PAD && f->count == NT_PAD_POINTER)
 		*ret = r->pointer_size - 4;
@@ -57,11 +62,17 @@ static bool leaf_size(const struct nt_reader *r, const struct nt_field *f, size_
 	return true;
 }
 
-bool nt_fixed_size(const struct nt_reader *r, const struct nt_field *f, size_t *ret)
+/*
+ * The bytes that every value of this field has; false when values differ or are too many.
+ * *ret_points tells whether some of them are pointers to data elsewhere.
+ */
+static bool fixed_size(const struct nt_reader *r, const struct nt_field *f, size_t *ret,
+		       bool *ret_points)
 {
 	struct measure stack[NT_MAX_NESTING + 1];
 	size_t depth = 1, total = 0, nodes = 0, size;
 
+	*ret_points = false;
 	stack[0] = (struct measure){ .fields = f, .n = 1, .times = 1 };
 	while (depth) {
 		struct measure *m = &stack[depth - 1];
@@ -76,6 +87,7 @@ bool nt_fixed_size(const struct nt_reader *r, const struct nt_field *f, size_t *
 		if (++nodes > MAX_MEASURED)
 			return false;
 		if (leaf_size(r, g, &size)) {
+			*ret_points |= is_located(g);
 			if (__builtin_mul_overflow(times, size, &size) ||
 			    __builtin_add_overflow(total, size, &total))
 				return false;
@@ -105,7 +117,7 @@ bool nt_locate(struct nt_reader *r, const struct nt_field *f, struct nt_value *v
 {
 	const uint8_t *p = nt_take(&r->s, 4);
 	size_t size, at, element = 0;
-	bool text = nt_is_text(f);
+	bool text = nt_is_text(f), points;
 
 	*v = (struct nt_value){ .field = f, .kind = NT_V_NONE };
 	if (!p) {
@@ -117,7 +129,7 @@ bool nt_locate(struct nt_reader *r, const struct nt_field *f, struct nt_value *v
 	at = nt_load16(p);
 	if (f->type == NT_T_RELLOC)
 		at += (size_t)(r->s.cur - r->payload);
-	if (!f->child_count || !nt_fixed_size(r, &f->children[0], &element))
+	if (!f->child_count || !fixed_size(r, &f->children[0], &element, &points))
 		return false;
 	if (size && (!element || size % element))
 		return false;
@@ -186,18 +198,16 @@ static void end_level(struct walk *w)
 static void jump(struct walk *w, struct level *l)
 {
 	size_t size, whole;
+	bool points;
 
-	if (w->visitor || !nt_fixed_size(w->r, l->fields, &size) || !size)
+	if (w->visitor || !fixed_size(w->r, l->fields, &size, &points) || !size || points)
 		return;
 	whole = nt_left(&w->r->s) / size;
-	if (whole < l->n)
-		w->r->cut = true;
-	else
+	if (whole > l->n)
 		whole = l->n;
 	nt_take(&w->r->s, whole * size);
 	l->whole = w->r->s.cur;
-	l->done = whole;
-	l->i = l->n;
+	l->i = l->done = whole; /* an element that is cut is still to be read */
 }
 
 /* Records that end in NT_PAD_REST share what is left of the payload evenly. */
@@ -252,22 +262,23 @@ static void enter_located(struct walk *w, const struct nt_field *f)
 			tell(w, w->visitor->value, &v);
 		return;
 	}
-	if (!w->visitor)
-		return;
-	tell(w, w->visitor->begin, &v);
+	if (w->visitor)
+		tell(w, w->visitor->begin, &v);
 	back = w->r->s;
 	w->r->s = nt_span_of(v.data, v.bytes);
 	l = begin_level(w, &v);
 	l->is_located = true;
 	l->back = back;
+	jump(w, l);
 }
 
 /* An object that begins where the payload ends is missing, unless it needs no bytes. */
 static bool is_missing(const struct walk *w, const struct nt_field *f)
 {
 	size_t size;
+	bool points;
 
-	return !nt_left(&w->r->s) && (!nt_fixed_size(w->r, f, &size) || size);
+	return !nt_left(&w->r->s) && (!fixed_size(w->r, f, &size, &points) || size);
 }
 
 static void enter(struct walk *w, const struct nt_field *f, const uint64_t *counts)
@@ -281,7 +292,7 @@ static void enter(struct walk *w, const struct nt_field *f, const uint64_t *coun
 		r->cut = true;
 		return;
 	}
-	if (f->type == NT_T_RELLOC || f->type == NT_T_DATALOC) {
+	if (is_located(f)) {
 		enter_located(w, f);
 		return;
 	}
