@@ -48,17 +48,21 @@ static bool read_systemtime(struct nt_span *s, int64_t *ret_unix_ns)
 	return true;
 }
 
-int64_t nt_ticks_to_ns(const struct nt_trace_info *t, uint64_t ticks)
+static int64_t clamp(__int128 ns)
 {
-	int64_t delta = (int64_t)(ticks - (uint64_t)t->sync_ticks);
-	__int128 ns;
-
-	if (t->ticks_per_second == NS_PER_S)
-		return delta;
-	ns = (__int128)delta * NS_PER_S / t->ticks_per_second;
 	if (ns > INT64_MAX)
 		return INT64_MAX;
 	return ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
+}
+
+/* Clock values are unsigned: the last sequence point of V6 may be at 2^64-1. */
+int64_t nt_ticks_to_ns(const struct nt_trace_info *t, uint64_t ticks)
+{
+	__int128 delta = (__int128)ticks - (uint64_t)t->sync_ticks;
+
+	if (t->ticks_per_second != NS_PER_S)
+		delta = delta * NS_PER_S / t->ticks_per_second;
+	return clamp(delta);
 }
 
 static enum nt_status announce(struct nt_decoder *d, const struct nt_span *b)
@@ -129,15 +133,18 @@ static void read_pair(struct nt_trace_info *t, const uint8_t *key, size_t key_by
 	const struct {
 		const char *key;
 		int64_t *value;
+		int64_t least;
 	} known[] = {
-		{ "ProcessId", &t->process_id },
-		{ "HardwareThreadCount", &t->processors },
-		{ "ExpectedCPUSamplingRate", &t->sample_interval_ns },
+		{ "ProcessId", &t->process_id, 0 },
+		{ "HardwareThreadCount", &t->processors, 1 },
+		{ "ExpectedCPUSamplingRate", &t->sample_interval_ns, 1 },
 	};
+	int64_t v;
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (strlen(known[i].key) == key_bytes && !memcmp(known[i].key, key, key_bytes))
-			read_decimal(text, text_bytes, known[i].value);
+		if (strlen(known[i].key) == key_bytes && !memcmp(known[i].key, key, key_bytes) &&
+		    read_decimal(text, text_bytes, &v) && v >= known[i].least)
+			*known[i].value = v;
 }
 
 enum nt_status nt_trace_v6(struct nt_decoder *d, struct nt_span b)

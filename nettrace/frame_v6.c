@@ -97,6 +97,8 @@ enum nt_status nt_step_v6(struct nt_decoder *d, const uint8_t *p)
 	if (st == NT_OK) {
 		d->stats.blocks++;
 		d->block_index++;
+		d->block_name = "block header";
+		d->row = 0;
 		nt_expect(d, ST_V6_BLOCK, 4);
 	}
 	return st;
