@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ANALYZERS_CPU_INTERNAL_H
+#define ANALYZERS_CPU_INTERNAL_H
+
+/*
+ * Inside of the CPU analyzer: cpu.c counts while the trace is read, cpu_classify.c decides at the
+ * end who was running, cpu_report.c writes the section.
+ *
+ * Names and the runtime's version come last, so samples are counted by thread, stack and by those
+ * facts of their state that do not need names ("bins").
+ */
+
+#include "analyzers/analyzer.h"
+#include "analyzers/profile.h"
+#include "nettrace/idmap.h"
+
+/*
+ * A run is a row of samples of one thread with the identical stack, to the address of the leaf.
+ * Runs of 50 ms and more whose thread was outside managed code all the time are most likely a
+ * parked thread; at half a second even a tight loop is unlikely, whatever the runtime says.
+ */
+enum cpu_bin {
+	BIN_EVENT_WAIT, /* between the start and the stop of a wait, by events */
+	BIN_MANAGED, /* in managed code, or a sample of a CPU profiler */
+	BIN_MANAGED_LONG, /* ... in a run of 500 ms and more */
+	BIN_OUTSIDE, /* native code or waiting, or unknown */
+	BIN_OUTSIDE_PARKED, /* ... all of a run of 50 ms and more */
+	BIN_OUTSIDE_LONG, /* ... all of a run of 500 ms and more */
+	BIN_OUTSIDE_MIXED, /* ... in a run of 500 ms and more with managed samples between */
+	BINS
+};
+
+/* Samples of one thread with one stack. */
+struct cpu_slot {
+	uint32_t thread, node;
+	uint32_t count[BINS];
+	uint64_t ns[BINS]; /* time until the next round of samples */
+};
+
+struct cpu_run {
+	uint32_t node;
+	int64_t start_ns, last_ns;
+	uint32_t managed, outside; /* samples */
+	uint64_t managed_ns, outside_ns;
+};
+
+struct cpu_thread {
+	uint64_t id;
+	char name[32]; /* "" unknown */
+	uint64_t samples;
+	uint32_t locks, waits; /* open intervals, by events */
+	uint64_t lost; /* events lost when the interval began: later ones may miss its end */
+	struct cpu_run run;
+	uint64_t last_round; /* of the newest sample; its time is not known yet */
+	bool last_managed, last_counts; /* last_counts: the newest sample is in the run */
+};
+
+enum cpu_source { CPU_SOURCE_NONE, CPU_SOURCE_SAMPLER, CPU_SOURCE_UNIVERSAL };
+
+enum { CPU_ROUNDS = 1024, CPU_GAP_BUCKETS = 10 * 1000, CPU_GAP_NS = 10 * 1000 };
+
+struct cpu {
+	struct an_shared *shared;
+	enum cpu_source source;
+	uint64_t samples;
+	struct cpu_thread *threads;
+	size_t thread_count, thread_cap;
+	struct nt_idmap by_id; /* thread id -> index */
+	struct cpu_slot *slots;
+	size_t slot_count, slot_cap;
+	struct nt_idmap by_stack; /* thread and node -> slot */
+	uint64_t crowded; /* samples counted without their stack: too many slots */
+	/* Rounds: all threads are sampled at nearly the same time. */
+	int64_t rounds[CPU_ROUNDS]; /* when they began, by number modulo CPU_ROUNDS */
+	uint64_t round_count;
+	int64_t last_sample_ns;
+	uint32_t
+		*gaps; /* rounds by time to the next, in steps of CPU_GAP_NS; the last takes more */
+};
+
+/* --- cpu_classify.c --- */
+
+enum cpu_state { CPU_ON, CPU_WAITING, CPU_UNKNOWN };
+
+/* What the innermost frames of a stack say. */
+enum cpu_leaf {
+	LEAF_PLAIN,
+	LEAF_WAIT,
+	LEAF_SPIN,
+	LEAF_NATIVE,
+	LEAF_UNNAMED,
+};
+
+struct cpu_judge {
+	const struct cpu *cpu;
+	bool types_mean_something; /* see cpu_judge_init() */
+	uint8_t *kinds; /* by method: enum an_frame_kind + 1, 0 not yet known */
+	size_t kind_count;
+	uint8_t *leaves; /* by node: enum cpu_leaf + 1 */
+};
+
+NT_MUST_CHECK enum nt_status cpu_judge_init(struct cpu_judge *j, const struct cpu *cpu);
+void cpu_judge_done(struct cpu_judge *j);
+enum cpu_leaf cpu_judge_leaf(struct cpu_judge *j, uint32_t node);
+enum cpu_state cpu_judge_state(struct cpu_judge *j, uint32_t node, enum cpu_bin bin);
+/* The frame that the work of a running thread belongs to: past the calls that only wait or spin. */
+uint32_t cpu_judge_worker(struct cpu_judge *j, uint32_t node);
+
+/* --- cpu_report.c --- */
+
+struct cpu_thread_total {
+	uint64_t samples[AN_STATES]; /* by enum cpu_state */
+	uint64_t on_ns;
+	bool shown;
+};
+
+struct cpu_totals {
+	uint64_t samples[AN_STATES];
+	uint64_t unresolved;
+	uint64_t on_ns;
+	struct cpu_thread_total *threads;
+};
+
+/* The median time between rounds; -1 when there are too few. */
+int64_t cpu_interval_ns(const struct cpu *c);
+NT_MUST_CHECK enum nt_status cpu_report(struct cpu *c, struct an_report *out);
+
+/* --- cpu_findings.c --- */
+
+NT_MUST_CHECK enum nt_status cpu_findings(struct cpu_judge *j, const struct cpu_totals *t,
+					  struct an_profile *p, struct an_report *out);
+/* There were no samples at all. */
+void cpu_findings_none(const struct cpu *c, struct an_report *out);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzers/wait_frames.h"
+
+#include <string.h>
+
+/* method: a name; "" any; with '*' at the end a beginning.  type: ditto. */
+struct row {
+	const char *type, *method;
+	enum an_frame_kind kind;
+};
+
+static const struct row rows[] = {
+	/* locks */
+	{ "System.Threading.Monitor", "Wait", AN_FRAME_WAIT },
+	{ "System.Threading.Monitor", "ObjWait", AN_FRAME_WAIT },
+	{ "System.Threading.Monitor", "Enter", AN_FRAME_WAIT_LEAF },
+	{ "System.Threading.Monitor", "Enter_Slowpath", AN_FRAME_WAIT },
+	{ "System.Threading.Monitor", "ReliableEnter", AN_FRAME_WAIT },
+	{ "System.Threading.Monitor", "TryEnter_Slowpath", AN_FRAME_WAIT },
+	{ "System.Threading.Lock", "TryEnterSlow", AN_FRAME_WAIT },
+	{ "System.Threading.Condition", "Wait", AN_FRAME_WAIT },
+	{ "System.Threading.SemaphoreSlim", "Wait", AN_FRAME_WAIT },
+	{ "System.Threading.SemaphoreSlim", "WaitCore", AN_FRAME_WAIT },
+	{ "System.Threading.SemaphoreSlim", "WaitUntilCountOrTimeout*", AN_FRAME_WAIT },
+	{ "System.Threading.ReaderWriterLockSlim", "WaitOnEvent", AN_FRAME_WAIT },
+	{ "System.Threading.ReaderWriterLockSlim", "TryEnterReadLockCore", AN_FRAME_WAIT },
+	{ "System.Threading.ReaderWriterLockSlim", "TryEnterWriteLockCore", AN_FRAME_WAIT },
+	{ "System.Threading.ReaderWriterLockSlim", "TryEnterUpgradeableReadLockCore",
+	  AN_FRAME_WAIT },
+	/* events, threads, timers */
+	{ "System.Threading.WaitHandle", "Wait*", AN_FRAME_WAIT },
+	{ "System.Threading.WaitSubsystem", "Wait*", AN_FRAME_WAIT },
+	{ "System.Threading.WaitSubsystem", "Sleep", AN_FRAME_WAIT },
+	{ "System.Threading.WaitSubsystem+ThreadWaitInfo", "Wait", AN_FRAME_WAIT },
+	{ "System.Threading.WaitSubsystem+ThreadWaitInfo", "Sleep", AN_FRAME_WAIT },
+	{ "System.Threading.WaitSubsystem+ThreadWaitInfo", "UninterruptibleWait", AN_FRAME_WAIT },
+	{ "System.Threading.WaitSubsystem+ThreadWaitInfo", "UninterruptibleSleep0", AN_FRAME_WAIT },
+	{ "System.Threading.LowLevelMonitor", "Wait*", AN_FRAME_WAIT },
+	{ "System.Threading.ManualResetEventSlim", "Wait", AN_FRAME_WAIT },
+	{ "System.Threading.Thread", "Sleep", AN_FRAME_WAIT },
+	{ "System.Threading.Thread", "SleepInternal", AN_FRAME_WAIT },
+	{ "System.Threading.Thread", "UninterruptibleSleep0", AN_FRAME_WAIT },
+	{ "System.Threading.Thread", "Yield*", AN_FRAME_WAIT },
+	{ "System.Threading.Thread", "Join*", AN_FRAME_WAIT },
+	{ "System.Threading.Thread", "StartCore", AN_FRAME_WAIT_LEAF },
+	{ "System.Threading.Thread", "StartCallback", AN_FRAME_WAIT_LEAF },
+	{ "System.Threading.Thread+StartHelper", "Run", AN_FRAME_WAIT_LEAF },
+	{ "System.Threading.TimerQueue", "TimerThread", AN_FRAME_WAIT_LEAF },
+	/* tasks */
+	{ "System.Threading.Tasks.Task", "SpinThenBlockingWait", AN_FRAME_WAIT },
+	{ "System.Threading.Tasks.Task", "InternalWaitCore", AN_FRAME_WAIT },
+	{ "System.Threading.Tasks.Task", "WaitAllBlockingCore", AN_FRAME_WAIT },
+	/* the thread pool */
+	{ "System.Threading.LowLevelLifoSemaphore", "Wait*", AN_FRAME_WAIT },
+	{ "System.Threading.LowLevelLifoSemaphore", "Block*", AN_FRAME_WAIT },
+	{ "System.Threading.LowLevelLifoSemaphoreBase", "", AN_FRAME_WAIT },
+	{ "System.Threading.PortableThreadPool+WorkerThread", "WorkerThreadStart",
+	  AN_FRAME_WAIT_LEAF },
+	{ "System.Threading.PortableThreadPool+GateThread", "GateThreadStart", AN_FRAME_WAIT_LEAF },
+	/* input and output */
+	{ "System.Net.Sockets.SocketAsyncEngine", "EventLoop", AN_FRAME_WAIT },
+	{ "Interop+Sys", "WaitForSocketEvents", AN_FRAME_WAIT },
+	{ "Interop+Sys", "LowLevelMonitor_Wait", AN_FRAME_WAIT },
+	{ "Interop+Sys", "LowLevelMonitor_TimedWait", AN_FRAME_WAIT },
+	{ "Interop+Sys", "Read", AN_FRAME_WAIT },
+	{ "Interop+Sys", "Poll", AN_FRAME_WAIT },
+	{ "System.ConsolePal", "Read*", AN_FRAME_WAIT },
+	{ "System.IO.FileSystemWatcher+RunningInstance", "", AN_FRAME_WAIT },
+	/* consumers */
+	{ "System.Collections.Concurrent.BlockingCollection`1", "TryTakeWithNoTimeValidation",
+	  AN_FRAME_WAIT },
+	/* spinning */
+	{ "System.Threading.SpinWait", "SpinOnceCore", AN_FRAME_SPIN },
+	{ "System.Threading.Thread", "SpinWait*", AN_FRAME_SPIN },
+	{ "System.Threading.Thread", "LongSpinWait", AN_FRAME_SPIN },
+	/* calls into native code */
+	{ "Interop", "", AN_FRAME_NATIVE },
+	{ "Interop+*", "", AN_FRAME_NATIVE },
+	{ "dynamicClass", "IL_STUB_PInvoke", AN_FRAME_NATIVE },
+	{ "", "IL_STUB_PInvoke", AN_FRAME_NATIVE },
+};
+
+/* Where "Type[arguments]" ends in a raw name, or NULL when it is another type. */
+static const char *skip_type(const char *raw, const char *type)
+{
+	size_t n = strlen(type);
+
+	if (n && type[n - 1] == '*') {
+		if (strncmp(raw, type, n - 1) != 0)
+			return NULL;
+		raw += n - 1 + strcspn(raw + n - 1, "[.");
+	} else {
+		if (strncmp(raw, type, n) != 0)
+			return NULL;
+		raw += n;
+	}
+	if (*raw == '[') {
+		size_t depth = 0;
+
+		do {
+			depth += *raw == '[';
+			depth -= *raw == ']';
+			raw++;
+		} while (*raw && depth);
+	}
+	if (!n)
+		return raw;
+	return *raw == '.' ? raw + 1 : NULL;
+}
+
+static bool same_method(const char *name, const char *method)
+{
+	size_t n = strlen(method);
+
+	if (!n)
+		return true;
+	if (method[n - 1] == '*')
+		return strncmp(name, method, n - 1) == 0;
+	return strcmp(name, method) == 0;
+}
+
+enum an_frame_kind an_frame_kind_of(const struct an_method *m)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *name = skip_type(m->raw, rows[i].type);
+
+		if (name && same_method(name, rows[i].method))
+			return rows[i].kind;
+	}
+	return AN_FRAME_PLAIN;
+}
+
+bool an_frame_waits_for_task(const struct an_method *m)
+{
+	static const char *const names[] = {
+		"System.Threading.Tasks.Task.SpinThenBlockingWait",
+		"System.Threading.Tasks.Task.InternalWaitCore",
+		"System.Threading.Tasks.Task.InternalWait",
+		"System.Threading.Tasks.Task.WaitAllBlockingCore",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(m->raw, names[i]))
+			return true;
+	return false;
+}
+
+bool an_frame_is_library(const struct an_method *m)
+{
+	static const char *const begins[] = { "System.",  "Microsoft.", "Interop.",
+					      "Interop+", "Internal.",	"dynamicClass." };
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (!strncmp(m->raw, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
