@@ -193,6 +193,20 @@ enum nt_status nt_block_v4(struct nt_decoder *d, struct nt_span b)
 	}
 }
 
+/* Hands a block that was read on as it is. */
+static enum nt_status show_block(struct nt_decoder *d, struct nt_span b)
+{
+	const struct nt_raw_block block = {
+		.name = d->block_name,
+		.body = b.cur,
+		.bytes = nt_left(&b),
+		.offset = d->block_offset + (uint64_t)(b.cur - d->block_start),
+	};
+
+	nt_expect(d, ST_OBJECT_END, 1);
+	return d->sink->block ? d->sink->block(d->ctx, &block) : NT_OK;
+}
+
 static enum nt_status at_block_body(struct nt_decoder *d, const uint8_t *p)
 {
 	struct nt_span b = nt_span_of(p, d->need);
@@ -201,9 +215,7 @@ static enum nt_status at_block_body(struct nt_decoder *d, const uint8_t *p)
 	nt_enter_block(d, p);
 	nt_take(&b, d->block_pad);
 	st = nt_block_v4(d, b);
-	if (st == NT_OK)
-		nt_expect(d, ST_OBJECT_END, 1);
-	return st;
+	return st == NT_OK ? show_block(d, b) : st;
 }
 
 static enum nt_status at_object_end(struct nt_decoder *d, const uint8_t *p)
@@ -220,13 +232,12 @@ static enum nt_status at_object_end(struct nt_decoder *d, const uint8_t *p)
 
 static enum nt_status at_trace_body(struct nt_decoder *d, const uint8_t *p)
 {
+	struct nt_span b = nt_span_of(p, TRACE_BYTES);
 	enum nt_status st;
 
 	nt_enter_block(d, p);
-	st = nt_trace_v4(d, nt_span_of(p, TRACE_BYTES));
-	if (st == NT_OK)
-		nt_expect(d, ST_OBJECT_END, 1);
-	return st;
+	st = nt_trace_v4(d, b);
+	return st == NT_OK ? show_block(d, b) : st;
 }
 
 enum nt_status nt_step_v4(struct nt_decoder *d, const uint8_t *p)

@@ -216,6 +216,13 @@ struct nt_event {
  * What a caller wants to hear.  Any function may be NULL.  A function returns NT_OK, NT_STOPPED to
  * end the decoding without a fault, or an error (NT_ENOMEM, NT_ESINK) that then sticks.
  */
+struct nt_raw_block {
+	const char *name; /* "EventBlock", …; static */
+	const uint8_t *body; /* what follows the padding */
+	size_t bytes;
+	uint64_t offset; /* byte of the stream at which body starts */
+};
+
 struct nt_sink {
 	enum nt_status (*trace)(void *ctx, const struct nt_trace_info *info);
 	enum nt_status (*define)(void *ctx, const struct nt_event_def *def);
@@ -224,6 +231,11 @@ struct nt_sink {
 	enum nt_status (*sequence_point)(void *ctx, int64_t time_ns);
 	/* count events of this capture thread were lost by the writer, just before time_ns. */
 	enum nt_status (*lost)(void *ctx, uint64_t thread_id, uint64_t count, int64_t time_ns);
+	/*
+	 * A complete block of a V3 or V4 stream, the Trace object included, after it was read;
+	 * events of it may still wait for their time.
+	 */
+	enum nt_status (*block)(void *ctx, const struct nt_raw_block *block);
 };
 
 enum nt_decoder_flags {
