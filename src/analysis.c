@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/analysis.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,11 +134,12 @@ int analysis_fault(const struct nt_decoder *d, const char *file)
 
 	if (!err)
 		return EXIT_DONE;
-	nt_error_format(err, text, sizeof(text));
 	if (!nt_decoder_borrow_trace(d)) {
-		log_error("cannot read '%s': %s", file ? file : "the stream", text);
+		log_error("cannot read '%s': byte 0x%" PRIx64 ": %s", file ? file : "the stream",
+			  err->offset, err->what);
 		return EXIT_FAILED;
 	}
+	nt_error_format(err, text, sizeof(text));
 	log_error("cannot read all of '%s': %s", file ? file : "the stream", text);
 	return EXIT_PARTIAL;
 }

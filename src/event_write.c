@@ -78,8 +78,7 @@ bool event_string(struct event_buffer *b, const struct nt_value *v)
 
 bool event_raw_payload(const struct nt_event *ev)
 {
-	return ev->def->layout == NT_LAYOUT_NONE ||
-	       (!ev->def->field_count && ev->payload_bytes > 0);
+	return ev->payload_bytes && (ev->def->layout == NT_LAYOUT_NONE || !ev->def->field_count);
 }
 
 void event_frame(const struct event_names *names, const struct nt_event *ev, size_t frame,

@@ -8,6 +8,8 @@
 #include "src/command.h"
 #include "src/log.h"
 
+enum { COMMON_WINDOW = 27 }; /* what zstd --long gives */
+
 struct kind {
 	const char *magic;
 	size_t offset, len;
@@ -53,13 +55,18 @@ static int nothing_readable(const struct input *in, const struct nt_decoder *d)
 	size_t len = input_head(in, &head);
 
 	if (!len && !input_fault(in)) {
-		log_error("cannot read '%s': byte 0: it is empty", input_name(in));
+		log_error("cannot read '%s': byte 0x0: it is empty", input_name(in));
+		return EXIT_FAILED;
+	}
+	if (!len) {
+		log_error("cannot read '%s': byte 0x%" PRIx64 ": %s", input_name(in),
+			  input_raw_bytes(in), input_fault_text(in));
 		return EXIT_FAILED;
 	}
 	what = fault_recognise(head, len, &advice);
 	if (!what)
 		return analysis_fault(d, input_name(in));
-	log_error("cannot read '%s': byte 0: it is %s, not a trace", input_name(in), what);
+	log_error("cannot read '%s': byte 0x0: it is %s, not a trace", input_name(in), what);
 	if (advice)
 		log_advice("%s", advice);
 	return EXIT_FAILED;
@@ -73,8 +80,8 @@ static int fault_after_end(const struct input *in)
 			 input_fault_text(in));
 		return EXIT_DONE;
 	}
-	log_error("cannot read all of '%s': near byte %" PRIu64 " of the file: %s", input_name(in),
-		  input_raw_bytes(in), input_fault_text(in));
+	log_error("cannot read all of '%s': near byte 0x%" PRIx64 " of the file: %s",
+		  input_name(in), input_raw_bytes(in), input_fault_text(in));
 	return EXIT_PARTIAL;
 }
 
@@ -92,10 +99,11 @@ int fault_report(const struct input *in, const struct nt_decoder *d)
 	if (input_fault(in) == INPUT_READ)
 		log_advice("%s", strerror(input_read_errno(in)));
 	else if (input_fault(in) == INPUT_WINDOW)
-		log_advice("allow it the memory: --zstd-window %d", INPUT_WINDOW_LOG + 2);
-	else if (input_is_zstd(in))
-		log_advice(
-			"offsets are of the decompressed trace; the file was read to byte %" PRIu64,
-			input_raw_bytes(in));
+		log_advice("allow it the memory: --zstd-window %d",
+			   input_window_log(in) < COMMON_WINDOW ? COMMON_WINDOW
+								: INPUT_WINDOW_LOG_MAX);
+	else if (input_is_zstd(in) && header)
+		log_advice("offsets count unpacked bytes; the file was read to byte 0x%" PRIx64,
+			   input_raw_bytes(in));
 	return code;
 }

@@ -95,8 +95,8 @@ int opt_print_help(const struct command *cmd)
 
 	if (!o)
 		return EXIT_FAILED;
-	out_printf(o, "usage: drdotnet-trace %s [OPTIONS] %s\n\n%s\n\noptions:\n", cmd->name,
-		   cmd->operands, cmd->summary);
+	out_printf(o, "usage: drdotnet-trace %s [OPTIONS]%s%s\n\n%s\n\noptions:\n", cmd->name,
+		   *cmd->operands ? " " : "", cmd->operands, cmd->summary);
 	for (const struct opt_spec *s = cmd->options; s->name; s++)
 		if (!s->hidden)
 			print_wrapped(o, s->help, print_names(o, s));

@@ -115,6 +115,7 @@ bool input_rewind(struct input *in)
 	in->begun = in->at_eof = in->in_frame = in->output_full = false;
 	in->fault = INPUT_OK;
 	in->fault_text = NULL;
+	in->read_errno = 0;
 	in->raw_bytes = 0;
 	in->head_len = 0;
 	in->raw_at = in->raw_len = 0;
@@ -277,6 +278,11 @@ int input_read_errno(const struct input *in)
 	return in->read_errno;
 }
 
+unsigned input_window_log(const struct input *in)
+{
+	return in->window_log;
+}
+
 const char *input_name(const struct input *in)
 {
 	return in->name;
@@ -300,6 +306,9 @@ uint64_t input_raw_bytes(const struct input *in)
 
 static enum nt_status abort_stream(struct input *in, struct nt_decoder *d)
 {
+	if (nt_decoder_borrow_stats(d)
+		    ->ended) /* what goes wrong behind the trace is no part of it */
+		return nt_decoder_finish(d);
 	switch (in->fault) {
 	case INPUT_OK:
 		break;

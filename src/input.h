@@ -50,6 +50,7 @@ enum input_fault input_fault(const struct input *in);
 const char *input_fault_text(const struct input *in); /* static; NULL: no fault */
 const char *input_name(const struct input *in); /* for messages: the path, "standard input" */
 int input_read_errno(const struct input *in); /* of INPUT_READ */
+unsigned input_window_log(const struct input *in);
 bool input_is_zstd(const struct input *in);
 uint64_t input_raw_bytes(const struct input *in); /* taken from the file so far */
 /* The first bytes, decompressed, 64 at most. */

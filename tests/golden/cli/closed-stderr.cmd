@@ -1,0 +1,1 @@
+drdotnet-trace report no-such.nettrace 2>&-

@@ -1,0 +1,1 @@
+drdotnet-trace events fixtures/synthetic-v4.nettrace <&-

@@ -1,0 +1,2 @@
+: > empty.nettrace
+drdotnet-trace report empty.nettrace

@@ -1,0 +1,1 @@
+drdotnet-trace events --count --json fixtures/synthetic-v4.nettrace

@@ -1,0 +1,1 @@
+drdotnet-trace events --count fixtures/exceptions-net8.nettrace.zst

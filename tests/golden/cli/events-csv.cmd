@@ -1,0 +1,1 @@
+drdotnet-trace events --format csv fixtures/synthetic-v4.nettrace

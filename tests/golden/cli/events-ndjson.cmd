@@ -1,0 +1,1 @@
+drdotnet-trace events --format ndjson fixtures/synthetic-v4.nettrace

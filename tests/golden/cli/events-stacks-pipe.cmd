@@ -1,0 +1,1 @@
+cat fixtures/synthetic-v4.nettrace | drdotnet-trace events --stacks --limit 1 -

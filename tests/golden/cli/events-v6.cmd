@@ -1,0 +1,1 @@
+drdotnet-trace events --stacks fixtures/synthetic-v6.nettrace

@@ -1,0 +1,1 @@
+drdotnet-trace events fixtures/rich-net10.nettrace.zst > /dev/full

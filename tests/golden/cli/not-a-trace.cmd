@@ -1,0 +1,2 @@
+echo "this is no trace at all" > x.nettrace
+drdotnet-trace report x.nettrace

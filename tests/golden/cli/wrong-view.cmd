@@ -1,0 +1,1 @@
+drdotnet-trace report --view fast fixtures/synthetic-v4.nettrace
