@@ -63,8 +63,11 @@ static void read_compressed(struct nt_span *b, struct nt_row *r, bool v6)
 	r->payload = nt_take(b, r->payload_bytes);
 }
 
-/* Bit 31 of the metadata id SET means unsorted, whatever documents suggest. */
-static void read_plain(struct nt_span *b, struct nt_row *r, bool v6)
+/*
+ * Bit 31 of the metadata id SET means unsorted, whatever documents suggest.  cut_bytes: what is
+ * missing of a block that was cut.
+ */
+static void read_plain(struct nt_span *b, struct nt_row *r, bool v6, size_t cut_bytes)
 {
 	const uint8_t *start = b->cur;
 	size_t used, event_bytes = nt_u32(b);
@@ -90,7 +93,7 @@ static void read_plain(struct nt_span *b, struct nt_row *r, bool v6)
 		return;
 	/* Some writers align the end to 4 bytes and count that in the event's size. */
 	used = (size_t)(b->cur - start);
-	if (event_bytes + 4 >= used && event_bytes + 4 - used <= nt_left(b))
+	if (event_bytes + 4 >= used && event_bytes + 4 - used <= nt_left(b) + cut_bytes)
 		nt_take(b, event_bytes + 4 - used);
 }
 
@@ -127,7 +130,7 @@ enum nt_status nt_read_events(struct nt_decoder *d, struct nt_span b)
 		if (flags & BLOCK_COMPRESSED)
 			read_compressed(&b, &r, v6);
 		else
-			read_plain(&b, &r, v6);
+			read_plain(&b, &r, v6, d->cut_bytes);
 		if (b.bad)
 			return bad_row(d, &b, "event runs past its block");
 		st = take(d, &r);

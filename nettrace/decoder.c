@@ -306,6 +306,7 @@ static enum nt_status read_partial(struct nt_decoder *d)
 	if (d->kind != NT_BLOCK_EVENT || d->held_count <= d->block_pad)
 		return NT_OK;
 	d->partial = true;
+	d->cut_bytes = d->need - d->held_count;
 	nt_enter_block(d, d->held);
 	b = nt_span_of(d->held, d->held_count);
 	nt_take(&b, d->block_pad);

@@ -148,6 +148,7 @@ struct nt_decoder {
 	size_t name_bytes;
 	uint32_t object_version, object_reader;
 	bool partial; /* the block is cut: read what is whole, then stop */
+	size_t cut_bytes; /* so many bytes of it are missing */
 
 	/* outcome */
 	enum nt_status status; /* sticky */
