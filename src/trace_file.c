@@ -19,6 +19,8 @@ enum {
 	LOW_WATER = 2 << 20,
 	MAX_PARTIAL = 1 << 20, /* of a block: more is written before the block is whole */
 	FIRST_ROOM = 256 << 10,
+	EDGE_BYTES = 64 << 10, /* at least this far apart are the places where a file may be cut */
+	MAX_EDGES = 160,
 	ZSTD_LEVEL = 3,
 	MAX_NUMBER = 1000,
 };
@@ -26,6 +28,12 @@ enum {
 struct bytes {
 	uint8_t *data;
 	size_t len, room;
+};
+
+/* Places in a buffer behind which a block ends, rising. */
+struct edges {
+	size_t at[MAX_EDGES];
+	size_t count;
 };
 
 struct trace_file {
@@ -42,12 +50,14 @@ struct trace_file {
 
 	/* The loop's side. */
 	struct bytes fill; /* gathering */
+	struct edges fill_edges;
 	uint64_t taken; /* bytes of the stream before fill[0] */
 	uint64_t whole; /* where in the stream the last whole block ends */
 	bool working, paused, never_pause, dropping, finishing, said_failed;
 
 	/* The writing thread's side while it works. */
 	struct bytes busy;
+	struct edges busy_edges;
 	bool busy_whole; /* busy ends where a block ends */
 	bool last; /* nothing follows busy */
 	ZSTD_CCtx *zstd;
@@ -79,11 +89,11 @@ static void write_all(struct trace_file *f, const uint8_t *p, size_t len)
 	}
 }
 
-/* All that is busy, flushed so that a reader of the file gets it. */
-static void write_packed(struct trace_file *f)
+/* Flushed, so that a reader of the file gets all of it. */
+static void write_packed(struct trace_file *f, const uint8_t *p, size_t len, bool last)
 {
-	ZSTD_inBuffer in = { f->busy.data, f->busy.len, 0 };
-	ZSTD_EndDirective mode = f->last ? ZSTD_e_end : ZSTD_e_flush;
+	ZSTD_inBuffer in = { p, len, 0 };
+	ZSTD_EndDirective mode = last ? ZSTD_e_end : ZSTD_e_flush;
 	size_t left = 1;
 
 	while (left != 0 && f->error == 0) {
@@ -120,23 +130,41 @@ static void cut(struct trace_file *f)
 	f->error = error;
 }
 
-static void do_write(uv_work_t *work)
+/* Bytes from..to of busy; whole: a block ends there. */
+static void write_part(struct trace_file *f, size_t from, size_t to, bool whole)
 {
-	struct trace_file *f = work->data;
+	const uint8_t *p = f->busy.data + from;
 
 	if (f->zstd)
-		write_packed(f);
+		write_packed(f, p, to - from, f->last && to == f->busy.len);
 	else
-		write_all(f, f->busy.data, f->busy.len);
-	if (f->error != 0) {
-		cut(f);
+		write_all(f, p, to - from);
+	if (f->error != 0)
 		return;
-	}
-	f->stream_bytes += f->busy.len;
-	if (f->busy_whole) {
+	f->stream_bytes += to - from;
+	if (whole) {
 		f->safe_file_bytes = f->file_bytes;
 		f->safe_stream_bytes = f->stream_bytes;
 	}
+}
+
+static void do_write(uv_work_t *work)
+{
+	struct trace_file *f = work->data;
+	size_t at = 0;
+
+	for (size_t i = 0; i < f->busy_edges.count && f->error == 0; i++) {
+		size_t edge = f->busy_edges.at[i];
+
+		if (edge >= f->busy.len)
+			break;
+		write_part(f, at, edge, true);
+		at = edge;
+	}
+	if (f->error == 0)
+		write_part(f, at, f->busy.len, f->busy_whole);
+	if (f->error != 0)
+		cut(f);
 }
 
 /* --- the loop's side --- */
@@ -163,6 +191,14 @@ static bool append(struct bytes *b, const uint8_t *p, size_t len)
 
 static void finish_now(struct trace_file *f);
 static void on_written(uv_work_t *work, int status);
+
+static void note_edge(struct edges *e, size_t at)
+{
+	size_t last = e->count ? e->at[e->count - 1] : 0;
+
+	if (at >= last + EDGE_BYTES && e->count < MAX_EDGES)
+		e->at[e->count++] = at;
+}
 
 /* The bytes of fill that end with a whole block. */
 static size_t whole_of_fill(const struct trace_file *f)
@@ -195,6 +231,8 @@ static void start_writing(struct trace_file *f, size_t len, bool whole)
 	}
 	f->busy = f->fill;
 	f->busy.len = len;
+	f->busy_edges = f->fill_edges;
+	f->fill_edges.count = 0; /* what moved over is less than a block */
 	f->fill = next;
 	f->taken += len;
 	f->busy_whole = whole;
@@ -253,6 +291,7 @@ void trace_file_write(struct trace_file *f, const uint8_t *bytes, size_t len, ui
 		return;
 	}
 	f->whole = whole_bytes;
+	note_edge(&f->fill_edges, whole_of_fill(f));
 	consider_writing(f);
 	if (!f->paused && !f->never_pause && f->fill.len > HIGH_WATER) {
 		f->paused = true;
