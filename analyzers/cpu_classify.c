@@ -45,6 +45,7 @@ static enum cpu_leaf look(struct cpu_judge *j, uint32_t node)
 		case AN_FRAME_NATIVE:
 			native = native || !i;
 			break;
+		case AN_FRAME_POLL:
 		case AN_FRAME_PLAIN:
 			break;
 		}
@@ -107,11 +108,35 @@ void cpu_judge_done(struct cpu_judge *j)
 	j->kinds = j->leaves = NULL;
 }
 
-/* The runtime says where a thread was: in managed code it runs, or would if a core were free. */
-static enum cpu_state by_type(enum cpu_leaf leaf, enum cpu_bin bin)
+/* The innermost frame of the program itself that neither waits nor spins, or AN_NODE_NONE. */
+static uint32_t find_worker(struct cpu_judge *j, uint32_t node)
 {
-	if (bin == BIN_MANAGED || bin == BIN_MANAGED_LONG)
-		return CPU_ON; /* stopped at the safepoint of a wait is not waiting either */
+	const struct an_calltree *tree = j->cpu->shared->tree;
+
+	for (unsigned i = 0; i < MAX_WAITS_DEEP && node != AN_NODE_NONE; i++) {
+		const struct an_method *m = an_calltree_method(tree, node);
+
+		if (m && kind_of(j, node) == AN_FRAME_PLAIN && !an_frame_is_library(m))
+			return node;
+		node = an_calltree_node(tree, node)->parent;
+	}
+	return AN_NODE_NONE;
+}
+
+/* The runtime says where a thread was: in managed code it runs, or would if a core were free. */
+static enum cpu_state by_type(struct cpu_judge *j, uint32_t node, enum cpu_bin bin)
+{
+	enum cpu_leaf leaf = cpu_judge_leaf(j, node);
+
+	if (bin == BIN_MANAGED || bin == BIN_MANAGED_LONG) {
+		/*
+		 * Stopped at the safepoint of a wait is not waiting: the program did something
+		 * just before.  The runtime's own threads only look for work there.
+		 */
+		if (leaf == LEAF_WAIT && find_worker(j, node) == AN_NODE_NONE)
+			return CPU_UNKNOWN;
+		return CPU_ON;
+	}
 	switch (leaf) {
 	case LEAF_WAIT:
 		return CPU_WAITING;
@@ -152,23 +177,21 @@ enum cpu_state cpu_judge_state(struct cpu_judge *j, uint32_t node, enum cpu_bin 
 		return CPU_WAITING;
 	if (j->cpu->source == CPU_SOURCE_UNIVERSAL)
 		return CPU_ON;
-	return j->types_mean_something ? by_type(cpu_judge_leaf(j, node), bin)
+	return j->types_mean_something ? by_type(j, node, bin)
 				       : by_stack(cpu_judge_leaf(j, node), bin);
 }
 
 uint32_t cpu_judge_worker(struct cpu_judge *j, uint32_t node)
 {
+	const struct an_calltree *tree = j->cpu->shared->tree;
 	uint32_t at = node;
 
-	if (cpu_judge_leaf(j, node) != LEAF_WAIT || j->cpu->source == CPU_SOURCE_UNIVERSAL)
+	if (j->cpu->source == CPU_SOURCE_UNIVERSAL)
 		return node;
-	for (unsigned i = 0; i < MAX_WAITS_DEEP && at != AN_NODE_NONE; i++) {
-		enum an_frame_kind kind = kind_of(j, at);
-		const struct an_method *m = an_calltree_method(j->cpu->shared->tree, at);
-
-		if (m && kind == AN_FRAME_PLAIN && !an_frame_is_library(m))
-			return at;
-		at = an_calltree_node(j->cpu->shared->tree, at)->parent;
-	}
-	return node;
+	while (at != AN_NODE_NONE && kind_of(j, at) == AN_FRAME_POLL)
+		at = an_calltree_node(tree, at)->parent;
+	if (cpu_judge_leaf(j, node) != LEAF_WAIT)
+		return at == AN_NODE_NONE ? node : at;
+	at = find_worker(j, node);
+	return at == AN_NODE_NONE ? node : at;
 }

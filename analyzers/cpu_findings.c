@@ -70,7 +70,12 @@ static void check_hot(struct cpu_judge *j, const struct cpu_totals *t, const str
 		return;
 	evidence = an_report_printf(out, "%" PRIu64 " of %" PRIu64 " running samples",
 				    row->self[CPU_ON], t->samples[CPU_ON]);
-	if (cores >= 0)
+	if (t->crowded)
+		evidence = an_report_printf(out,
+					    "%s; more threads were ready to run than the %" PRId64
+					    " processors hold",
+					    evidence, j->cpu->shared->trace.processors);
+	else if (cores >= 0)
 		evidence = an_report_printf(out,
 					    "%s; all running code together kept about %.2f "
 					    "cores busy",

@@ -118,6 +118,7 @@ struct cpu_totals {
 	uint64_t samples[AN_STATES];
 	uint64_t unresolved;
 	uint64_t on_ns;
+	bool crowded; /* more threads were ready than there are cores */
 	struct cpu_thread_total *threads;
 };
 

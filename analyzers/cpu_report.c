@@ -71,8 +71,26 @@ static void judge_samples(const struct cpu *c, struct cpu_judge *j, struct cpu_t
 			an_profile_add(p, node, state, s->count[bin]);
 		}
 	}
+}
+
+/*
+ * A thread that is ready but has no core looks like a running one.  Together they cannot have used
+ * more than all cores all the time.
+ */
+static void sum_time(const struct cpu *c, struct cpu_totals *t)
+{
+	double most = (double)an_observed_ns(c->shared) * (double)c->shared->trace.processors;
+	double sum = 0;
+
 	for (size_t i = 0; i < c->thread_count; i++)
-		t->on_ns += t->threads[i].on_ns;
+		sum += (double)t->threads[i].on_ns;
+	t->on_ns = (uint64_t)sum;
+	if (most <= 0 || sum <= most)
+		return;
+	t->crowded = true;
+	t->on_ns = (uint64_t)most;
+	for (size_t i = 0; i < c->thread_count; i++)
+		t->threads[i].on_ns = (uint64_t)((double)t->threads[i].on_ns * most / sum);
 }
 
 static void add_percent(struct an_value *v, const char *name, uint64_t part, uint64_t whole)
@@ -87,7 +105,6 @@ static void add_row(const struct an_profile *p, const struct an_profile_row *row
 		    uint64_t whole, struct an_value *list)
 {
 	struct an_value *v = an_add_object(list, NULL);
-	const struct an_node *n = an_calltree_node(p->shared->tree, row->node);
 	uint64_t self = an_profile_sum(row->self, states);
 	uint64_t total = an_profile_sum(row->total, states);
 	char buf[NAME_BYTES];
@@ -258,6 +275,7 @@ static enum nt_status add_samples(struct cpu *c, struct cpu_judge *j, struct cpu
 	enum nt_status st;
 
 	judge_samples(c, j, t, p);
+	sum_time(c, t);
 	st = an_profile_build(p);
 	if (st < 0)
 		return st;

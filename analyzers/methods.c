@@ -49,6 +49,7 @@ struct an_methods *an_methods_new(const struct nt_alloc *alloc)
 	an_ranges_init(&m->files, alloc, MAX_OLD);
 	nt_arena_init(&m->file_arena, alloc, MAX_FILE_BYTES);
 	nt_idmap_init(&m->reuse, alloc);
+	nt_idmap_init(&m->files_by_name, alloc);
 	m->next_epoch = 1;
 	m->spaces = an_mem_get(alloc, sizeof(*m->spaces));
 	if (m->spaces)
@@ -69,6 +70,7 @@ struct an_methods *an_methods_free(struct an_methods *m)
 	an_mem_free(m->alloc, m->file_names);
 	nt_arena_done(&m->file_arena);
 	nt_idmap_done(&m->reuse);
+	nt_idmap_done(&m->files_by_name);
 	if (m->spaces)
 		nt_idmap_done(&m->spaces->by_pid);
 	an_mem_free(m->alloc, m->spaces);

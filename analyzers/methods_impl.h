@@ -31,6 +31,7 @@ struct an_methods {
 	struct an_ranges files; /* mapped files; space: process; value: index of file_names */
 	const char **file_names;
 	size_t file_count, file_cap;
+	struct nt_idmap files_by_name; /* hash of the name -> number */
 	struct nt_arena file_arena;
 	struct nt_idmap reuse; /* range and method that were there before -> epoch */
 	struct an_methods_spaces *spaces;

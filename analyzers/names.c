@@ -125,6 +125,7 @@ static const struct {
 	{ "int8", "sbyte", "byte" },
 	{ "object", "object", NULL },
 	{ "string", "string", NULL },
+	{ "uint", "nuint", NULL },
 	{ "uint16", "ushort", NULL },
 	{ "uint32", "uint", NULL },
 	{ "uint64", "ulong", NULL },
@@ -161,7 +162,14 @@ static bool is_modifier(struct an_slice word)
 {
 	return an_slice_is(word, "class") || an_slice_is(word, "value") ||
 	       an_slice_is(word, "valuetype") || an_slice_is(word, "instance") ||
-	       an_slice_is(word, "pinned") || an_slice_is(word, "explicit");
+	       an_slice_is(word, "pinned") || an_slice_is(word, "explicit") ||
+	       an_slice_is(word, "native");
+}
+
+/* The word behind these is an attribute of the type that follows. */
+static bool is_attribute(struct an_slice word)
+{
+	return an_slice_is(word, "required_modifier") || an_slice_is(word, "optional_modifier");
 }
 
 /* !0 and !!0 are the type parameters of the type and of the method. */
@@ -176,7 +184,7 @@ static void put_type_parameter(struct an_text *out, struct an_slice word)
 
 static void put_word(struct an_text *out, struct an_slice word, bool is_unsigned)
 {
-	size_t start = 0;
+	size_t start = 0, depth = 0;
 
 	if (word.p[0] == '!') {
 		put_type_parameter(out, word);
@@ -189,11 +197,18 @@ static void put_word(struct an_text *out, struct an_slice word, bool is_unsigned
 								   : words[i].plain);
 		return;
 	}
-	word = an_slice_cut(word, an_slice_find(word, '`'));
-	for (size_t i = 0; i + 1 < word.n; i++)
-		if (word.p[i] == '.' || word.p[i] == '+' || word.p[i] == '/')
+	for (size_t i = 0; i < word.n; i++) {
+		char c = word.p[i];
+
+		if (c == '<')
+			depth++;
+		else if (c == '>' && depth)
+			depth--;
+		else if (!depth && (c == '.' || c == '+' || c == '/') && i + 1 < word.n)
 			start = i + 1;
-	an_text_slice(out, an_slice_from(word, start));
+	}
+	word = an_slice_from(word, start);
+	put_member(out, an_slice_cut(word, an_slice_find(word, '`')));
 }
 
 struct type_reader {
@@ -201,23 +216,40 @@ struct type_reader {
 	struct an_slice s;
 	size_t at;
 	bool is_unsigned; /* the word before was "unsigned" */
+	bool skip; /* the word before was one of is_attribute() */
 	bool after; /* behind a type: '[' is an array or generic arguments */
 	bool generic; /* ... of a type with arity: '[' opens generic arguments */
 	size_t depth;
 	char closes[MAX_DEPTH]; /* what the open brackets close with: '>' generic, ']' array */
 };
 
+/* A '<' that begins the name of a nested type, as in Stuck+<Fetch>d__2. */
+static bool opens_name(struct an_slice s, size_t at)
+{
+	return s.p[at] == '<' && at && (s.p[at - 1] == '+' || s.p[at - 1] == '.');
+}
+
 static void read_word(struct type_reader *r)
 {
 	size_t end = r->at;
 	struct an_slice word;
 
-	while (end < r->s.n && !is_delimiter(r->s.p[end]))
-		end++;
+	while (end < r->s.n) {
+		if (opens_name(r->s, end))
+			end += closing_angle(an_slice_from(r->s, end));
+		else if (is_delimiter(r->s.p[end]))
+			break;
+		if (end < r->s.n)
+			end++;
+	}
 	word = (struct an_slice){ .p = r->s.p + r->at, .n = end - r->at };
 	r->at = end;
 	if (is_modifier(word))
 		return;
+	if (r->skip || is_attribute(word)) {
+		r->skip = !r->skip;
+		return;
+	}
 	if (an_slice_is(word, "unsigned")) {
 		r->is_unsigned = true;
 		return;

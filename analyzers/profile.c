@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzers/profile.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "analyzers/grow.h"
@@ -86,20 +87,27 @@ static enum nt_status new_row(struct an_profile *p, const struct an_method *meth
 	return NT_OK;
 }
 
-static uint64_t address_key(const struct an_node *n)
+/* Frames without a name are one row for each address, or for the mapped file they are in. */
+static uint64_t nameless_key(const struct an_profile *p, uint32_t node)
 {
+	const struct an_node *n = an_calltree_node(p->shared->tree, node);
 	uint64_t addr = n->address - !n->leaf;
+	const char *module = an_methods_module_at(p->shared->methods, addr, n->epoch);
 
-	return n->other ? UINT64_MAX : addr ^ ((uint64_t)n->epoch << 44 | n->epoch >> 20);
+	if (n->other)
+		return UINT64_MAX;
+	if (*module)
+		return (uint64_t)(uintptr_t)module; /* each name is kept once */
+	return addr ^ ((uint64_t)n->epoch << 44 | n->epoch >> 20);
 }
 
-/* by_method: rows of methods by their index; by_address: of frames without a name. */
+/* by_method: rows of methods by their index; nameless: of frames without a name. */
 static enum nt_status find_row(struct an_profile *p, struct nt_idmap *by_method,
-			       struct nt_idmap *by_address, uint32_t node)
+			       struct nt_idmap *nameless, uint32_t node)
 {
 	const struct an_method *m = an_calltree_method(p->shared->tree, node);
-	struct nt_idmap *map = m ? by_method : by_address;
-	uint64_t key = m ? m->index : address_key(an_calltree_node(p->shared->tree, node));
+	struct nt_idmap *map = m ? by_method : nameless;
+	uint64_t key = m ? m->index : nameless_key(p, node);
 	uint32_t row = nt_idmap_get(map, key);
 
 	if (row == NT_IDMAP_NONE) {
@@ -113,19 +121,19 @@ static enum nt_status find_row(struct an_profile *p, struct nt_idmap *by_method,
 
 static enum nt_status find_rows(struct an_profile *p)
 {
-	struct nt_idmap by_method, by_address;
+	struct nt_idmap by_method, nameless;
 	enum nt_status st = NT_OK;
 
 	nt_idmap_init(&by_method, p->shared->alloc);
-	nt_idmap_init(&by_address, p->shared->alloc);
+	nt_idmap_init(&nameless, p->shared->alloc);
 	p->row_of[0] = NO_ROW;
 	for (size_t i = 1; i < p->node_count && st == NT_OK; i++) {
 		p->row_of[i] = NO_ROW;
 		if (an_profile_sum(p->total[i], ~0u)) /* not a stack of something else */
-			st = find_row(p, &by_method, &by_address, (uint32_t)i);
+			st = find_row(p, &by_method, &nameless, (uint32_t)i);
 	}
 	nt_idmap_done(&by_method);
-	nt_idmap_done(&by_address);
+	nt_idmap_done(&nameless);
 	return st;
 }
 
@@ -341,11 +349,27 @@ const char *an_profile_name(const struct an_profile *p, const struct an_profile_
 			    size_t size)
 {
 	const struct an_node *n = an_calltree_node(p->shared->tree, row->node);
+	const char *module;
 
 	if (row->method)
 		return row->method->name;
 	if (n->other)
 		return "[other]";
-	an_methods_describe_at(p->shared->methods, n->address, n->epoch, buf, size);
+	module = an_profile_module(p, row);
+	if (*module)
+		snprintf(buf, size, "%s![unnamed]", module);
+	else
+		an_methods_describe_at(p->shared->methods, n->address, n->epoch, buf, size);
 	return buf;
+}
+
+const char *an_profile_module(const struct an_profile *p, const struct an_profile_row *row)
+{
+	const struct an_node *n = an_calltree_node(p->shared->tree, row->node);
+
+	if (row->method)
+		return row->method->module;
+	if (n->other)
+		return "";
+	return an_methods_module_at(p->shared->methods, n->address - !n->leaf, n->epoch);
 }

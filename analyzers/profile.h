@@ -59,6 +59,8 @@ NT_MUST_CHECK enum nt_status an_profile_hot_path(const struct an_profile *p, uns
 						 bool merge, struct an_hot_frame *frames,
 						 size_t max, size_t *ret_count);
 
+/* The module of a row, or "". */
+const char *an_profile_module(const struct an_profile *p, const struct an_profile_row *row);
 /* The name of a row for people; buf is used where there is none. */
 const char *an_profile_name(const struct an_profile *p, const struct an_profile_row *row, char *buf,
 			    size_t size);

@@ -38,18 +38,26 @@ static struct an_slice text_of(const struct nt_value *v)
 	return (struct an_slice){ (const char *)v->data, v->bytes };
 }
 
-/* The index of a file name, the newest only compared: the same file is mapped many times in a row.
- */
+static uint64_t hash_text(struct an_slice s)
+{
+	uint64_t h = 14695981039346656037u;
+
+	for (size_t i = 0; i < s.n; i++)
+		h = (h ^ (uint8_t)s.p[i]) * 1099511628211u;
+	return h;
+}
+
+/* The number of a file name. */
 static enum nt_status note_file(struct an_methods *m, struct an_slice path, uint32_t *ret)
 {
 	struct an_slice name = an_module_name(path);
+	uint64_t key = hash_text(name);
 	const char **names, *text;
 
-	*ret = AN_METHOD_NONE;
-	if (m->file_count && an_slice_is(name, m->file_names[m->file_count - 1])) {
-		*ret = (uint32_t)m->file_count - 1;
+	*ret = nt_idmap_get(&m->files_by_name, key);
+	if (*ret != NT_IDMAP_NONE)
 		return NT_OK;
-	}
+	*ret = AN_METHOD_NONE;
 	if (!name.n || m->file_count >= MAX_FILES)
 		return NT_OK;
 	text = nt_arena_text(&m->file_arena, name.p, name.n);
@@ -60,6 +68,8 @@ static enum nt_status note_file(struct an_methods *m, struct an_slice path, uint
 	if (!names)
 		return NT_ENOMEM;
 	m->file_names = names;
+	if (nt_idmap_put(&m->files_by_name, key, (uint32_t)m->file_count) < 0)
+		return NT_ENOMEM;
 	*ret = (uint32_t)m->file_count;
 	names[m->file_count++] = text;
 	return NT_OK;

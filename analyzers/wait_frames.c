@@ -73,6 +73,11 @@ static const struct row rows[] = {
 	{ "System.Threading.SpinWait", "SpinOnceCore", AN_FRAME_SPIN },
 	{ "System.Threading.Thread", "SpinWait*", AN_FRAME_SPIN },
 	{ "System.Threading.Thread", "LongSpinWait", AN_FRAME_SPIN },
+	/* where running threads are stopped */
+	{ "System.Threading.Thread", "PollGC", AN_FRAME_POLL },
+	{ "System.Threading.Thread", "<PollGC>g__PollGCWorker*", AN_FRAME_POLL },
+	{ "System.Threading.Monitor", "Exit_Slowpath", AN_FRAME_POLL },
+	{ "System.Threading.Monitor", "Exit", AN_FRAME_POLL },
 	/* calls into native code */
 	{ "Interop", "", AN_FRAME_NATIVE },
 	{ "Interop+*", "", AN_FRAME_NATIVE },

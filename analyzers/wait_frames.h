@@ -14,6 +14,7 @@ enum an_frame_kind {
 	AN_FRAME_WAIT, /* waits when among the innermost frames */
 	AN_FRAME_WAIT_LEAF, /* waits only as the innermost frame */
 	AN_FRAME_SPIN, /* burns CPU without doing work */
+	AN_FRAME_POLL, /* where a running thread is stopped: the work is its caller's */
 	AN_FRAME_NATIVE, /* a call into native code: running or waiting, who knows */
 };
 
