@@ -363,3 +363,28 @@ void build_event(struct build *b, unsigned format, uint64_t ticks, uint8_t paylo
 	build_row(&rows, format == 6, &r);
 	build_rows(b, format, &rows);
 }
+
+struct build build_new(unsigned format)
+{
+	struct build b = { 0 };
+
+	if (format == 6)
+		build_begin6(&b);
+	else
+		build_begin(&b, format);
+	return b;
+}
+
+void build_close(struct build *b, unsigned format)
+{
+	if (format == 6)
+		build_end6(b);
+	else
+		build_end(b);
+}
+
+void build_repeat(struct build *b, uint8_t byte, size_t n)
+{
+	while (n--)
+		build_u8(b, byte);
+}

@@ -84,6 +84,13 @@ void build_definition_head(struct build *b, uint32_t id, const char *provider, u
 void build_definition_row(struct build *b, struct build *payload);
 void build_sequence_point(struct build *b, uint64_t ticks, const uint64_t *threads,
 			  const uint32_t *sequences, uint32_t count);
+/* --- any version --- */
+
+/* A new stream of that format: header and Trace. */
+struct build build_new(unsigned format);
+void build_close(struct build *b, unsigned format); /* its end */
+/* The same byte n times. */
+void build_repeat(struct build *b, uint8_t byte, size_t n);
 /* A whole MetadataBlock of V4 or V6 that defines event 1: Demo/7 "Hi", no fields. */
 void build_hi(struct build *b, unsigned format);
 /* A whole event block of V4 or V6 with these compressed rows; frees them. */

@@ -13,31 +13,6 @@
 enum { METADATA = 1, CAPTURE = 2, THREAD = 4, STACK = 8, ACTIVITY = 16, LABEL = 16 };
 enum { RELATED = 32, SORTED = 64, LENGTH = 128 };
 
-static struct build begun(unsigned format)
-{
-	struct build b = { 0 };
-
-	if (format == 6)
-		build_begin6(&b);
-	else
-		build_begin(&b, format);
-	return b;
-}
-
-static void ended(struct build *b, unsigned format)
-{
-	if (format == 6)
-		build_end6(b);
-	else
-		build_end(b);
-}
-
-static void repeat(struct build *b, uint8_t byte, size_t n)
-{
-	while (n--)
-		build_u8(b, byte);
-}
-
 /* Definitions 1 "Hi" and 2 "Ho". */
 static void define_two(struct build *b, unsigned format)
 {
@@ -95,8 +70,8 @@ static void full_row(struct build *rows, unsigned format)
 	if (format == 6) {
 		build_varuint(rows, 1);
 	} else {
-		repeat(rows, 0xaa, 16);
-		repeat(rows, 0xbb, 16);
+		build_repeat(rows, 0xaa, 16);
+		build_repeat(rows, 0xbb, 16);
 	}
 	build_varuint(rows, 3);
 	build_bytes(rows, "abc", 3);
@@ -106,7 +81,7 @@ static void start_rows_test(struct build *b, unsigned format)
 {
 	struct build labels = { 0 };
 
-	*b = begun(format);
+	*b = build_new(format);
 	define_two(b, format);
 	add_stacks(b, format);
 	if (format != 6)
@@ -167,7 +142,7 @@ static void row_with_flag(struct build *rows, unsigned format, unsigned flag)
 	if (flag == LABEL && format == 6)
 		build_varuint(rows, 2);
 	else if (flag == ACTIVITY || (flag == RELATED && format != 6))
-		repeat(rows, 0xcc, 16);
+		build_repeat(rows, 0xcc, 16);
 	if (flag == LENGTH)
 		build_varuint(rows, 2);
 	build_bytes(rows, "xyz", flag == LENGTH ? 2 : 3);
@@ -185,7 +160,7 @@ static void each_flag_changes_its_part_only(void **state)
 			full_row(&rows, format);
 			row_with_flag(&rows, format, flag);
 			build_rows(&b, format, &rows);
-			ended(&b, format);
+			build_close(&b, format);
 			tape_play(&t, &b, 0, 0);
 			assert_int_equal(t.status, NT_OK);
 			assert_int_equal(t.count, 2);
@@ -231,7 +206,7 @@ static void state_starts_at_zero_in_each_block(void **state)
 		build_varuint(&rows, 2);
 		build_varuint(&rows, 7); /* not behind 2000 */
 		build_rows(&b, format, &rows);
-		ended(&b, format);
+		build_close(&b, format);
 		tape_play(&t, &b, 0, 0);
 		assert_int_equal(t.status, NT_OK);
 		assert_int_equal(t.count, 2);
@@ -392,7 +367,7 @@ static void refuse_rows(unsigned format, struct build *rows, size_t at, const ch
 	start_rows_test(&b, format);
 	build_rows(&b, format, rows);
 	end = format == 6 ? b.count : b.count - 1;
-	ended(&b, format);
+	build_close(&b, format);
 	tape_play(&t, &b, 0, 0);
 	assert_int_equal(t.status, NT_EFORMAT);
 	assert_string_equal(t.error.what, what);
@@ -410,13 +385,13 @@ static void a_varint_of_too_many_bytes_is_refused(void **state)
 		size_t at = rows.count + 1;
 
 		build_u8(&rows, 0);
-		repeat(&rows, 0x80, 10); /* time: 11 bytes */
+		build_repeat(&rows, 0x80, 10); /* time: 11 bytes */
 		build_u8(&rows, 0);
-		repeat(&rows, 0, 20);
+		build_repeat(&rows, 0, 20);
 		refuse_rows(format, &rows, at, "event runs past its block");
 		build_u8(&rows, METADATA);
-		repeat(&rows, 0x80, 5); /* metadata id: 6 bytes */
-		repeat(&rows, 0, 20);
+		build_repeat(&rows, 0x80, 5); /* metadata id: 6 bytes */
+		build_repeat(&rows, 0, 20);
 		refuse_rows(format, &rows, 1, "event runs past its block");
 	}
 }
@@ -451,7 +426,7 @@ static void a_row_that_is_cut_anywhere_is_refused(void **state)
 			build_bytes(&rows, whole.bytes, size);
 			build_rows(&b, format, &rows);
 			end = format == 6 ? b.count : b.count - 1;
-			ended(&b, format);
+			build_close(&b, format);
 			tape_play(&t, &b, 0, 0);
 			assert_int_equal(t.status, NT_EFORMAT);
 			assert_int_equal(t.error.offset, end - size + part_at(format, size));
@@ -488,13 +463,13 @@ static void play_header(struct tape *t, unsigned format, unsigned header_bytes, 
 	start_rows_test(&b, format);
 	build_u16(&content, header_bytes);
 	build_u16(&content, flags);
-	repeat(&content, 0x77, written - 4);
+	build_repeat(&content, 0x77, written - 4);
 	full_row(&content, format);
 	if (format == 6)
 		build_block6(&b, KIND6_EVENT, &content);
 	else
 		build_object(&b, format, "EventBlock", &content);
-	ended(&b, format);
+	build_close(&b, format);
 	tape_play(t, &b, 0, 0);
 }
 
@@ -541,7 +516,7 @@ static void a_block_without_rows_is_empty(void **state)
 {
 	(void)state;
 	for (unsigned format = 4; format <= 6; format += 2) {
-		struct build b = begun(format), rows = { 0 };
+		struct build b = build_new(format), rows = { 0 };
 		struct tape t = { 0 };
 
 		build_rows(&b, format, &rows);
@@ -549,7 +524,7 @@ static void a_block_without_rows_is_empty(void **state)
 			build_rows_header(&rows, 1);
 			build_object(&b, 4, "MetadataBlock", &rows);
 		}
-		ended(&b, format);
+		build_close(&b, format);
 		tape_play(&t, &b, 0, NT_TIME_ORDER);
 		assert_int_equal(t.status, NT_OK);
 		assert_int_equal(t.count, 0);
@@ -582,12 +557,12 @@ static void plain_row(struct build *b, unsigned format, const struct plain *r)
 	if (format == 6) {
 		build_u32(b, 2);
 	} else {
-		repeat(b, 0xaa, 16);
-		repeat(b, 0xbb, 16);
+		build_repeat(b, 0xaa, 16);
+		build_repeat(b, 0xbb, 16);
 	}
 	build_u32(b, 3);
 	build_bytes(b, "abc", 3);
-	repeat(b, 0xee, r->padding + r->uncounted);
+	build_repeat(b, 0xee, r->padding + r->uncounted);
 }
 
 static void plain_block(struct build *b, unsigned format, struct build *rows)
@@ -614,7 +589,7 @@ static void plain_rows_have_every_value(void **state)
 		start_rows_test(&b, format);
 		plain_row(&rows, format, &r);
 		plain_block(&b, format, &rows);
-		ended(&b, format);
+		build_close(&b, format);
 		tape_play(&t, &b, 0, 0);
 		assert_int_equal(t.status, NT_OK);
 		assert_int_equal(t.count, 1);
@@ -656,7 +631,7 @@ static void bit_31_set_means_unsorted(void **state)
 		for (size_t i = 0; i < 4; i++)
 			plain_row(&rows, format, &rows_of[i]);
 		plain_block(&b, format, &rows);
-		ended(&b, format);
+		build_close(&b, format);
 		tape_play(&t, &b, 0, NT_TIME_ORDER);
 		assert_int_equal(t.status, NT_OK);
 		assert_string_equal(t.log,
@@ -678,7 +653,7 @@ static void plain_rows_may_be_padded_or_not(void **state)
 			for (size_t i = 0; i < 3; i++)
 				plain_row(&rows, format, &r);
 			plain_block(&b, format, &rows);
-			ended(&b, format);
+			build_close(&b, format);
 			tape_play(&t, &b, 0, 0);
 			assert_int_equal(t.status, NT_OK);
 			assert_int_equal(t.count, 3);
@@ -705,7 +680,7 @@ static void an_event_size_that_cannot_be_is_ignored(void **state)
 			plain_row(&rows, format, &r);
 			plain_row(&rows, format, &r);
 			plain_block(&b, format, &rows);
-			ended(&b, format);
+			build_close(&b, format);
 			tape_play(&t, &b, 0, 0);
 			assert_int_equal(t.status, NT_OK);
 			assert_int_equal(t.count, 2);
@@ -761,7 +736,7 @@ static void a_cut_among_plain_rows(void **state)
 static void metadata_may_have_plain_headers(void **state)
 {
 	const struct plain r = { .id = 1, .ticks = 10 };
-	struct build b = begun(4), content = { 0 }, definition = { 0 }, rows = { 0 };
+	struct build b = build_new(4), content = { 0 }, definition = { 0 }, rows = { 0 };
 	struct tape t = { 0 };
 
 	(void)state;
@@ -769,7 +744,7 @@ static void metadata_may_have_plain_headers(void **state)
 	build_u32(&definition, 0);
 	build_rows_header(&content, 0);
 	build_u32(&content, 76 + (uint32_t)definition.count);
-	repeat(&content, 0, 72);
+	build_repeat(&content, 0, 72);
 	build_u32(&content, (uint32_t)definition.count);
 	build_append(&content, &definition);
 	build_object(&b, 4, "MetadataBlock", &content);

@@ -16,18 +16,10 @@ enum { AT_NAME_BYTES = 11, AT_EVENT_SIZE = AT_NAME + 10 + 1 };
 
 enum { HEADER_V3 = 24, HEADER_V4 = 32 }; /* behind them stands the Trace object */
 
-static struct build begun(unsigned format)
-{
-	struct build b = { 0 };
-
-	build_begin(&b, format);
-	return b;
-}
-
 /* A definition, then an event block at *ret_at. */
 static struct build with_event(size_t *ret_at)
 {
-	struct build b = begun(4);
+	struct build b = build_new(4);
 
 	build_hi(&b, 4);
 	*ret_at = b.count;
@@ -57,7 +49,7 @@ static void an_empty_trace_of_each_version_is_fine(void **state)
 {
 	(void)state;
 	for (unsigned format = 3; format <= 4; format++) {
-		struct build b = begun(format);
+		struct build b = build_new(format);
 		struct tape t = { 0 };
 
 		build_end(&b);
@@ -82,7 +74,7 @@ static void every_wrong_byte_of_the_magic_is_seen(void **state)
 	(void)state;
 	for (unsigned format = 3; format <= 4; format++)
 		for (size_t i = 0; i < 8; i++) {
-			struct build b = begun(format);
+			struct build b = build_new(format);
 
 			build_patch_u8(&b, i, b.bytes[i] ^ 1u);
 			refuse(&b, NT_EFORMAT, 0,
@@ -92,7 +84,7 @@ static void every_wrong_byte_of_the_magic_is_seen(void **state)
 
 static void objects_without_a_header_are_not_guessed_at(void **state)
 {
-	struct build b = begun(4);
+	struct build b = build_new(4);
 
 	(void)state;
 	memmove(b.bytes, b.bytes + HEADER_V4, b.count - HEADER_V4);
@@ -102,17 +94,17 @@ static void objects_without_a_header_are_not_guessed_at(void **state)
 
 static void the_rest_of_the_header_is_checked(void **state)
 {
-	struct build b = begun(4);
+	struct build b = build_new(4);
 
 	(void)state;
 	build_patch_u32(&b, 8, 21);
 	refuse(&b, NT_EFORMAT, 8, "stream header has a wrong length");
 	for (size_t i = 12; i < HEADER_V4; i++) {
-		b = begun(4);
+		b = build_new(4);
 		build_patch_u8(&b, i, '?');
 		refuse(&b, NT_EFORMAT, 12, "stream header lacks !FastSerialization.1");
 	}
-	b = begun(3);
+	b = build_new(3);
 	build_patch_u8(&b, HEADER_V3 - 1, '2');
 	refuse(&b, NT_EFORMAT, 8, "stream header lacks !FastSerialization.1");
 }
@@ -122,7 +114,7 @@ static void versions_1_and_2_are_named_when_refused(void **state)
 {
 	(void)state;
 	for (uint32_t version = 1; version <= 2; version++) {
-		struct build b = begun(3);
+		struct build b = build_new(3);
 		struct build content = { 0 };
 
 		b.count = HEADER_V3;
@@ -143,7 +135,7 @@ static void the_version_must_be_that_of_the_container(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct build b = begun(cases[i].format);
+		struct build b = build_new(cases[i].format);
 		size_t trace = cases[i].format == 3 ? HEADER_V3 : HEADER_V4;
 
 		build_patch_u32(&b, trace + AT_VERSION, cases[i].version);
@@ -154,7 +146,7 @@ static void the_version_must_be_that_of_the_container(void **state)
 
 static void what_asks_for_a_newer_reader_is_refused(void **state)
 {
-	struct build b = begun(4);
+	struct build b = build_new(4);
 	size_t at;
 
 	(void)state;
@@ -200,10 +192,10 @@ static void an_object_must_begin_with_the_tag_of_its_container(void **state)
 	b = with_event(&at);
 	build_patch_u8(&b, at + AT_TYPE_NULL, 5);
 	refuse(&b, NT_EFORMAT, at + AT_TYPE_NULL, "type of an object has a type of its own");
-	b = begun(3);
+	b = build_new(3);
 	build_patch_u8(&b, HEADER_V3, 5);
 	refuse(&b, NT_EFORMAT, HEADER_V3, "object begins with a wrong tag");
-	b = begun(3);
+	b = build_new(3);
 	build_patch_u8(&b, HEADER_V3 + AT_TYPE_TAG, 5);
 	refuse(&b, NT_EFORMAT, HEADER_V3 + AT_TYPE_TAG,
 	       "type of an object begins with a wrong tag");
@@ -241,7 +233,7 @@ static void missing_end_tags_are_seen(void **state)
 	b = with_event(&at);
 	build_patch_u8(&b, end, 7);
 	refuse(&b, NT_EFORMAT, end, "block has no end tag");
-	b = begun(4);
+	b = build_new(4);
 	build_patch_u8(&b, b.count - 1, 1);
 	refuse(&b, NT_EFORMAT, b.count - 1, "block has no end tag");
 }
@@ -253,7 +245,7 @@ static void blocks_of_unknown_types_are_skipped(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		struct build b = begun(4), content = { 0 };
+		struct build b = build_new(4), content = { 0 };
 		struct tape t = { 0 };
 		size_t at = b.count;
 
@@ -273,7 +265,7 @@ static void blocks_of_unknown_types_are_skipped(void **state)
 
 static void version_3_knows_only_trace_and_event_blocks(void **state)
 {
-	struct build b = begun(3), content = { 0 };
+	struct build b = build_new(3), content = { 0 };
 	struct tape t = { 0 };
 
 	(void)state;
@@ -301,7 +293,7 @@ static void newer_versions_of_known_blocks_are_refused(void **state)
 
 static void the_trace_comes_first_and_once(void **state)
 {
-	struct build b = begun(4), other = begun(4);
+	struct build b = build_new(4), other = build_new(4);
 	struct build content = { 0 };
 	size_t at = b.count;
 
@@ -310,12 +302,12 @@ static void the_trace_comes_first_and_once(void **state)
 	build_done(&other);
 	refuse(&b, NT_EFORMAT, at + AT_NAME, "a second Trace object");
 
-	b = begun(4);
+	b = build_new(4);
 	b.count = HEADER_V4;
 	build_object(&b, 4, "StackBlock", &content);
 	refuse(&b, NT_EFORMAT, HEADER_V4 + AT_NAME, "the first object is not a Trace");
 
-	b = begun(4);
+	b = build_new(4);
 	b.count = HEADER_V4;
 	build_end(&b);
 	refuse(&b, NT_EFORMAT, HEADER_V4, "the stream ends without a Trace");
@@ -330,7 +322,7 @@ static void content_is_aligned_whatever_stands_before(void **state)
 	(void)state;
 	for (unsigned format = 3; format <= 4; format++)
 		for (size_t shift = 1; shift <= 4; shift++) {
-			struct build b = begun(format), content = { 0 };
+			struct build b = build_new(format), content = { 0 };
 			struct tape t = { 0 };
 			size_t size_at;
 
@@ -351,7 +343,7 @@ static void events_are_found_behind_each_padding(void **state)
 {
 	(void)state;
 	for (size_t shift = 1; shift <= 4; shift++) {
-		struct build b = begun(4), content = { 0 };
+		struct build b = build_new(4), content = { 0 };
 		struct tape t = { 0 };
 
 		build_bytes(&content, "12345678", shift);
@@ -410,7 +402,7 @@ static void the_limit_of_a_block_is_exact(void **state)
 	(void)state;
 	for (size_t size = 20; size <= 21; size++) {
 		const struct nt_limits limits = { .max_block = 20 };
-		struct build b = begun(4), content = { 0 };
+		struct build b = build_new(4), content = { 0 };
 		struct tape t = { 0 };
 		size_t at = b.count;
 
@@ -438,7 +430,7 @@ static void blocks_of_no_bytes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct build b = begun(4), content = { 0 };
+		struct build b = build_new(4), content = { 0 };
 		size_t offset;
 
 		build_object(&b, 4, cases[i].name, &content);
@@ -499,7 +491,7 @@ static void an_error_names_block_row_and_events(void **state)
 		.payload = "x",
 		.payload_bytes = 1,
 	};
-	struct build b = begun(4), rows = { 0 };
+	struct build b = build_new(4), rows = { 0 };
 	struct tape t = { 0 };
 	size_t offset, block_end;
 

@@ -12,14 +12,6 @@
 
 enum { AT_MAJOR = 12, AT_MINOR = 16, HEADER = 20 };
 
-static struct build begun(void)
-{
-	struct build b = { 0 };
-
-	build_begin6(&b);
-	return b;
-}
-
 static void refuse(struct build *b, enum nt_status code, size_t offset, const char *what)
 {
 	struct tape t = { 0 };
@@ -32,7 +24,7 @@ static void refuse(struct build *b, enum nt_status code, size_t offset, const ch
 
 static void an_empty_trace_is_fine(void **state)
 {
-	struct build b = begun();
+	struct build b = build_new(6);
 	struct tape t = { 0 };
 
 	(void)state;
@@ -51,7 +43,7 @@ static void any_minor_version_is_accepted_and_reported(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(minors) / sizeof(*minors); i++) {
-		struct build b = begun();
+		struct build b = build_new(6);
 		struct tape t = { 0 };
 
 		build_patch_u32(&b, AT_MINOR, minors[i]);
@@ -68,7 +60,7 @@ static void other_major_versions_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(majors) / sizeof(*majors); i++) {
-		struct build b = begun();
+		struct build b = build_new(6);
 
 		build_patch_u32(&b, AT_MAJOR, majors[i]);
 		refuse(&b, NT_EVERSION, AT_MAJOR,
@@ -78,7 +70,7 @@ static void other_major_versions_are_refused(void **state)
 
 static void the_trace_comes_first_and_once(void **state)
 {
-	struct build b = begun(), other = begun();
+	struct build b = build_new(6), other = build_new(6);
 	size_t at = b.count;
 
 	(void)state;
@@ -90,7 +82,7 @@ static void the_trace_comes_first_and_once(void **state)
 
 		if (kind == KIND6_TRACE)
 			continue;
-		b = begun();
+		b = build_new(6);
 		b.count = HEADER;
 		build_block6(&b, kind, &content);
 		refuse(&b, NT_EFORMAT, HEADER, "the first block is not a Trace");
@@ -103,7 +95,7 @@ static void unknown_kinds_are_skipped_by_their_size(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-		struct build b = begun(), content = { 0 };
+		struct build b = build_new(6), content = { 0 };
 		struct tape t = { 0 };
 
 		build_bytes(&content, "what may this be", i);
@@ -123,7 +115,7 @@ static void blocks_are_not_aligned(void **state)
 {
 	(void)state;
 	for (size_t size = 1; size < 8; size++) {
-		struct build b = begun(), content = { 0 };
+		struct build b = build_new(6), content = { 0 };
 		struct tape t = { 0 };
 
 		build_bytes(&content, "1234567", size);
@@ -139,7 +131,7 @@ static void blocks_are_not_aligned(void **state)
 
 static void an_end_block_with_content_still_ends(void **state)
 {
-	struct build b = begun(), content = { 0 };
+	struct build b = build_new(6), content = { 0 };
 	struct tape t = { 0 };
 
 	(void)state;
@@ -155,7 +147,7 @@ static void bytes_behind_the_end_are_counted_and_ignored(void **state)
 {
 	(void)state;
 	for (size_t chunk = 0; chunk < 4; chunk++) {
-		struct build b = begun();
+		struct build b = build_new(6);
 		struct tape t = { 0 };
 
 		build_end6(&b);
@@ -168,7 +160,7 @@ static void bytes_behind_the_end_are_counted_and_ignored(void **state)
 
 static void a_missing_end_block_is_truncation(void **state)
 {
-	struct build b = begun();
+	struct build b = build_new(6);
 	struct tape t = { 0 };
 	size_t end;
 
@@ -188,7 +180,7 @@ static void a_missing_end_block_is_truncation(void **state)
 
 static void the_largest_block_of_the_format_is_read(void **state)
 {
-	struct build b = begun(), content = { 0 };
+	struct build b = build_new(6), content = { 0 };
 	struct tape t = { 0 };
 	static uint8_t zeros[0xffffff];
 
@@ -214,7 +206,7 @@ static void a_full_event_block_of_16_mb_is_read(void **state)
 		.payload = payload,
 		.payload_bytes = sizeof(payload),
 	};
-	struct build b = begun(), rows = { 0 };
+	struct build b = build_new(6), rows = { 0 };
 	struct tape t = { 0 };
 
 	(void)state;
@@ -232,7 +224,7 @@ static void the_limit_of_a_block_is_exact(void **state)
 	(void)state;
 	for (size_t size = 60; size <= 61; size++) {
 		const struct nt_limits limits = { .max_block = 60 };
-		struct build b = begun(), content = { 0 };
+		struct build b = build_new(6), content = { 0 };
 		struct tape t = { 0 };
 		size_t at = b.count;
 
@@ -264,7 +256,7 @@ static void blocks_of_no_bytes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct build b = begun(), content = { 0 };
+		struct build b = build_new(6), content = { 0 };
 		struct tape t = { 0 };
 		size_t offset;
 
