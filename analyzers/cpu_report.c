@@ -120,10 +120,7 @@ static void add_row(const struct an_profile *p, const struct an_profile_row *row
 		an_add_null(v, "signature");
 		an_add_null(v, "args");
 		an_add_text(v, "raw", name);
-		an_add_text(
-			v, "module",
-			n->other ? ""
-				 : an_methods_module_at(p->shared->methods, n->address, n->epoch));
+		an_add_text(v, "module", an_profile_module(p, row));
 	}
 	an_add_uint(v, "exclusive_samples", self);
 	an_add_uint(v, "inclusive_samples", total);
