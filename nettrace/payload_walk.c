@@ -64,15 +64,15 @@ static bool leaf_size(const struct nt_reader *r, const struct nt_field *f, size_
 
 /*
  * The bytes that every value of this field has; false when values differ or are too many.
- * *ret_points tells whether some of them are pointers to data elsewhere.
+ * *ret_odd tells whether some are pointers to data elsewhere or take no bytes.
  */
 static bool fixed_size(const struct nt_reader *r, const struct nt_field *f, size_t *ret,
-		       bool *ret_points)
+		       bool *ret_odd)
 {
 	struct measure stack[NT_MAX_NESTING + 1];
 	size_t depth = 1, total = 0, nodes = 0, size;
 
-	*ret_points = false;
+	*ret_odd = false;
 	stack[0] = (struct measure){ .fields = f, .n = 1, .times = 1 };
 	while (depth) {
 		struct measure *m = &stack[depth - 1];
@@ -87,16 +87,19 @@ static bool fixed_size(const struct nt_reader *r, const struct nt_field *f, size
 		if (++nodes > MAX_MEASURED)
 			return false;
 		if (leaf_size(r, g, &size)) {
-			*ret_points |= is_located(g);
+			*ret_odd |= is_located(g) || !size;
 			if (__builtin_mul_overflow(times, size, &size) ||
 			    __builtin_add_overflow(total, size, &total))
 				return false;
 			continue;
 		}
 		if (g->type == NT_T_FIXED_ARRAY && g->child_count) {
+			*ret_odd |= !g->count;
 			if (__builtin_mul_overflow(times, (size_t)g->count, &times))
 				return false;
-		} else if (g->type != NT_T_OBJECT) {
+		} else if (g->type == NT_T_OBJECT) {
+			*ret_odd |= !g->child_count;
+		} else {
 			return false;
 		}
 		if (depth == NT_MAX_NESTING + 1)
@@ -117,7 +120,7 @@ bool nt_locate(struct nt_reader *r, const struct nt_field *f, struct nt_value *v
 {
 	const uint8_t *p = nt_take(&r->s, 4);
 	size_t size, at, element = 0;
-	bool text = nt_is_text(f), points;
+	bool text = nt_is_text(f), odd;
 
 	*v = (struct nt_value){ .field = f, .kind = NT_V_NONE };
 	if (!p) {
@@ -129,7 +132,7 @@ bool nt_locate(struct nt_reader *r, const struct nt_field *f, struct nt_value *v
 	at = nt_load16(p);
 	if (f->type == NT_T_RELLOC)
 		at += (size_t)(r->s.cur - r->payload);
-	if (!f->child_count || !fixed_size(r, &f->children[0], &element, &points))
+	if (!f->child_count || !fixed_size(r, &f->children[0], &element, &odd))
 		return false;
 	if (size && (!element || size % element))
 		return false;
@@ -198,9 +201,9 @@ static void end_level(struct walk *w)
 static void jump(struct walk *w, struct level *l)
 {
 	size_t size, whole;
-	bool points;
+	bool odd;
 
-	if (w->visitor || !fixed_size(w->r, l->fields, &size, &points) || !size || points)
+	if (w->visitor || !fixed_size(w->r, l->fields, &size, &odd) || !size || odd)
 		return;
 	whole = nt_left(&w->r->s) / size;
 	if (whole > l->n)
@@ -276,9 +279,9 @@ static void enter_located(struct walk *w, const struct nt_field *f)
 static bool is_missing(const struct walk *w, const struct nt_field *f)
 {
 	size_t size;
-	bool points;
+	bool odd;
 
-	return !nt_left(&w->r->s) && (!fixed_size(w->r, f, &size, &points) || size);
+	return !nt_left(&w->r->s) && (!fixed_size(w->r, f, &size, &odd) || size);
 }
 
 static void enter(struct walk *w, const struct nt_field *f, const uint64_t *counts)

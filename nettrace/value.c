@@ -9,7 +9,7 @@ const struct nt_value *nt_value_find(const struct nt_value *values, size_t n, co
 	for (size_t i = 0; i < n; i++) {
 		const char *own = values[i].field->name;
 
-		if (own == name || strcmp(own, name) == 0)
+		if (own == name || (own[0] == name[0] && strcmp(own, name) == 0))
 			return values[i].kind == NT_V_NONE ? NULL : &values[i];
 	}
 	return NULL;
