@@ -164,6 +164,7 @@ static enum nt_status v3_stack(struct nt_decoder *d, struct nt_span s, struct nt
 
 static enum nt_status v3_record(struct nt_decoder *d, struct nt_span rec, struct nt_row *r)
 {
+	const uint8_t *stack_size;
 	struct nt_span stack;
 	enum nt_status st;
 	size_t stack_bytes;
@@ -176,11 +177,13 @@ static enum nt_status v3_record(struct nt_decoder *d, struct nt_span rec, struct
 	read_activity(&rec, r->activity + 16);
 	r->payload_bytes = nt_u32(&rec);
 	r->payload = nt_take(&rec, r->payload_bytes);
+	stack_size = rec.cur;
 	stack_bytes = nt_u32(&rec);
 	stack = nt_sub(&rec, stack_bytes);
 	if (rec.bad || stack_bytes > V3_MAX_STACK || stack_bytes % d->trace.pointer_size) {
 		d->stats.damaged_records++;
-		nt_blemish(d, rec.bad, "sizes inside an event contradict each other");
+		nt_blemish(d, rec.bad ? rec.bad : stack_size,
+			   "sizes inside an event contradict each other");
 		return NT_OK;
 	}
 	if (!r->metadata_id)
