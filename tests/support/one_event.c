@@ -74,6 +74,12 @@ void one_event_done(struct one_event *o)
 	o->bytes = NULL;
 }
 
+bool same_fit(const struct nt_payload_fit *a, const struct nt_payload_fit *b)
+{
+	return a->used == b->used && a->complete == b->complete && a->bool8 == b->bool8 &&
+	       a->widened == b->widened;
+}
+
 static void add(struct event_text *t, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

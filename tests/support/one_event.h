@@ -22,6 +22,8 @@ void one_event_hex(struct one_event *o, enum nt_layout layout, const struct nt_f
 		   size_t field_count, const char *hex);
 void one_event_done(struct one_event *o);
 
+bool same_fit(const struct nt_payload_fit *a, const struct nt_payload_fit *b);
+
 /*
  * What nt_payload_visit() tells, in one line: name=value, objects in braces, arrays in brackets
  * with their number of elements behind: "n=1 o={b=true} a=[1 2]#2".

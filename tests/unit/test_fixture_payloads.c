@@ -27,6 +27,7 @@
 
 #include "nettrace/nettrace.h"
 #include "tests/support/fixture.h"
+#include "tests/support/one_event.h"
 
 enum { MAX_VALUES = 32, PATH_ROOM = 4096, SKIPPED = 77 };
 
@@ -98,7 +99,7 @@ static enum nt_status on_event(void *ctx, const struct nt_event *ev)
 		touch(c, &v[i]);
 	if (nt_payload_visit(ev, &visitor, c, &visit_fit) != NT_OK)
 		fault(c, ev, "a value is missing or bad");
-	if (memcmp(&fit, &visit_fit, sizeof(fit)) != 0)
+	if (!same_fit(&fit, &visit_fit))
 		fault(c, ev, "read used %zu bytes, visit %zu", fit.used, visit_fit.used);
 	if (fit.complete && fit.used == ev->payload_bytes)
 		return NT_OK;

@@ -358,11 +358,10 @@ static void check_random(uint32_t seed)
 	o.trace.pointer_size = next(&r, 2) ? 4 : 8;
 	assert_int_equal(event_text(&t, &o.ev, &fit), NT_OK);
 	assert_int_equal(nt_payload_read(&o.ev, v, COUNT(v), &read_fit), top);
-	if (memcmp(&fit, &read_fit, sizeof(fit)) != 0)
+	if (!same_fit(&fit, &read_fit))
 		fail_msg("seed %u: visit used %zu, read used %zu", seed, fit.used, read_fit.used);
 	assert_true(fit.used <= n);
-	/* Work is bounded by the bytes: 64 steps deep at most for each of them, and some for free.
-	 */
+	/* The work is bounded by the bytes: so many levels for each of them, and some for free. */
 	assert_true(t.calls <= 64 * (2 * n + 256) + 64);
 	one_event_done(&o);
 }
