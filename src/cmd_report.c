@@ -57,26 +57,12 @@ static const char report_notes[] =
 	"\n"
 	"A trace that is damaged or cut is analysed up to the fault: exit code 3.\n";
 
-static int write_report(struct analysis *a, const struct report_args *args, const char *file)
-{
-	struct out *o = out_open(args->output, args->force);
-	int code;
-
-	if (!o)
-		return EXIT_FAILED;
-	code = analysis_print(a, o, (enum report_format)args->format, file, NULL);
-	if (code == EXIT_DONE)
-		return out_close(o, code);
-	out_discard(o);
-	return code;
-}
-
-static int analyse(struct input *in, const struct report_args *args,
+static int analyse(struct input *in, struct out *o, const struct report_args *args,
 		   const struct opt_operands *words)
 {
 	const struct an_options options = { .top = args->top, .view = (enum an_view)args->view };
 	struct analysis *a = analysis_new(&options, words->v + 1, words->count - 1);
-	int code, written;
+	int code, printed;
 
 	if (!a) {
 		log_error("cannot read '%s': out of memory", input_name(in));
@@ -85,10 +71,28 @@ static int analyse(struct input *in, const struct report_args *args,
 	input_feed(in, analysis_decoder(a));
 	code = fault_report(in, analysis_decoder(a));
 	if (code != EXIT_FAILED) {
-		written = write_report(a, args, words->v[0]);
-		code = written == EXIT_DONE ? code : written;
+		printed = analysis_print(a, o, (enum report_format)args->format, words->v[0], NULL);
+		code = printed == EXIT_DONE ? code : printed;
 	}
 	analysis_free(a);
+	return code;
+}
+
+/* The output is opened first: nobody waits for an analysis that has nowhere to go. */
+static int work(const struct report_args *args, const struct opt_operands *words)
+{
+	struct input *in = input_open(words->v[0], (unsigned)args->zstd_window);
+	struct out *o = in ? out_open(args->output, args->force) : NULL;
+	int code = EXIT_FAILED;
+
+	if (o)
+		code = analyse(in, o, args, words);
+	input_close(in);
+	if (!o)
+		return code;
+	if (code != EXIT_FAILED)
+		return out_close(o, code);
+	out_discard(o);
 	return code;
 }
 
@@ -108,7 +112,6 @@ static int run_report(const struct command *cmd, int argc, char **argv)
 {
 	struct report_args args = { .top = 20, .zstd_window = INPUT_WINDOW_LOG };
 	struct opt_operands words;
-	struct input *in;
 	int code = opt_parse(cmd, argc, argv, &args, &words);
 
 	if (code < 0)
@@ -116,9 +119,7 @@ static int run_report(const struct command *cmd, int argc, char **argv)
 	if (code < 0) {
 		if (args.json)
 			args.format = REPORT_JSON;
-		in = input_open(words.v[0], (unsigned)args.zstd_window);
-		code = in ? analyse(in, &args, &words) : EXIT_FAILED;
-		input_close(in);
+		code = work(&args, &words);
 	}
 	opt_done(cmd, &args, &words);
 	return code;

@@ -158,7 +158,13 @@ int event_count(struct input *in, struct event_filter *filter, struct out *out, 
 		const char *file)
 {
 	static const struct an_class *const classes[] = { &an_class_trace, NULL };
-	static const struct nt_sink sink = { on_trace, on_define, on_event, on_point, on_lost };
+	static const struct nt_sink sink = {
+		.trace = on_trace,
+		.define = on_define,
+		.event = on_event,
+		.sequence_point = on_point,
+		.lost = on_lost,
+	};
 	const struct an_options options = { 0 };
 	struct counting c = { .engine = an_engine_new(NULL, &options, classes) };
 	struct nt_decoder *d = NULL;

@@ -76,10 +76,14 @@ void text_wrap(struct out *o, size_t indent, const char *text)
 	out_char(o, '\n');
 }
 
-void text_more(struct out *o, size_t shown, size_t all, const char *what)
+void text_more(struct out *o, size_t shown, const struct an_value *array, size_t top,
+	       const char *what)
 {
-	if (shown < all)
-		out_printf(o, "  … %zu more %s: --top 0 shows all\n", all - shown, what);
+	/* The analyzer may have cut the list already. */
+	if (array && shown < array->count)
+		out_printf(o, "  … %zu more %s: --top 0 shows all\n", array->count - shown, what);
+	else if (top && shown == top)
+		out_printf(o, "  … the first %zu %s: --top 0 shows all\n", top, what);
 }
 
 bool text_has(const struct an_value *v, const char *path)

@@ -18,8 +18,9 @@ void text_put(struct out *o, enum text_style style, const char *text);
 void text_head(struct out *o, const char *name);
 /* Words in lines of 100 columns at most, each indented; the first line as well. */
 void text_wrap(struct out *o, size_t indent, const char *text);
-/* "showing 20 of 153; --top 0 shows all" when rows were left out. */
-void text_more(struct out *o, size_t shown, size_t all, const char *what);
+/* "… 133 more methods: --top 0 shows all" when rows were, or may have been, left out. */
+void text_more(struct out *o, size_t shown, const struct an_value *array, size_t top,
+	       const char *what);
 
 /* "not recorded" for what is null or absent. */
 void text_number(const struct an_value *v, const char *path, char *buf, size_t size);

@@ -8,7 +8,7 @@
 
 #include "src/out_text.h"
 
-enum { HOT_PATH_ROWS = 25, CHAIN_ROWS = 12 };
+enum { HOT_PATH_ROWS = 25, THREAD_ROWS = 8, CHAIN_ROWS = 12 };
 
 static double percent(uint64_t part, uint64_t all)
 {
@@ -29,96 +29,108 @@ static void cells_share(struct table *t, const struct an_value *v, const char *c
 		table_cell(t, "-");
 }
 
-static void put_sample_line(struct out *o, const struct an_value *cpu)
+/* ", 20 waiting (1.0 %)"; nothing when there are none. */
+static void put_class(struct out *o, const struct an_value *cpu, const char *path, const char *word)
 {
-	uint64_t all = an_get_u64(cpu, "samples", 0);
-	uint64_t on_cpu = an_get_u64(cpu, "samples_on_cpu", 0);
-	uint64_t waiting = an_get_u64(cpu, "samples_waiting", 0);
-	uint64_t unknown = an_get_u64(cpu, "samples_unknown", 0);
-	uint64_t nameless = an_get_u64(cpu, "samples_unresolved", 0);
+	uint64_t n = an_get_u64(cpu, path, 0);
 
-	out_printf(o, "  %" PRIu64 " samples (%s", all,
-		   an_get_text(cpu, "source", "unknown source"));
-	if (text_has(cpu, "interval_ms"))
-		out_printf(o, ", one every %g ms", an_get_f64(cpu, "interval_ms", 0));
-	out_printf(o,
-		   "): %" PRIu64 " on CPU (%.1f %%), %" PRIu64 " waiting (%.1f %%), %" PRIu64
-		   " unknown (%.1f %%)\n",
-		   on_cpu, percent(on_cpu, all), waiting, percent(waiting, all), unknown,
-		   percent(unknown, all));
-	if (nameless)
-		out_printf(o, "  %" PRIu64 " samples (%.1f %%) end in code without a name\n",
-			   nameless, percent(nameless, all));
+	if (n)
+		out_printf(o, ", %" PRIu64 " %s (%.1f %%)", n, word,
+			   percent(n, an_get_u64(cpu, "samples", 0)));
 }
 
-static void put_methods(struct out *o, const struct an_value *methods, size_t top)
+static void put_sample_line(struct out *o, const struct an_value *cpu)
 {
+	out_printf(o, "  %" PRIu64 " samples by %s", an_get_u64(cpu, "samples", 0),
+		   an_get_text(cpu, "source", "an unknown source"));
+	if (text_has(cpu, "interval_ms"))
+		out_printf(o, ", one every %.2f ms", an_get_f64(cpu, "interval_ms", 0));
+	put_class(o, cpu, "samples_on_cpu", "running");
+	put_class(o, cpu, "samples_waiting", "waiting");
+	put_class(o, cpu, "samples_unknown", "unknown");
+	put_class(o, cpu, "samples_unresolved", "in code without a name");
+	out_char(o, '\n');
+}
+
+static void put_methods(struct out *o, const struct an_value *cpu, size_t top)
+{
+	const struct an_value *methods = an_get(cpu, "methods");
+	bool waits = strcmp(an_get_text(cpu, "view", "cpu"), "cpu") != 0;
 	size_t rows = text_rows(methods, top);
 	const struct an_value *v = rows ? methods->first : NULL;
 	struct table t;
+	char text[48];
 
 	if (!rows)
 		return;
-	table_init(&t, "rrrrl");
+	table_init(&t, waits ? "rrrrrl" : "rrrrl");
 	table_cell(&t, "exclusive");
 	table_cell(&t, "%%");
 	table_cell(&t, "inclusive");
 	table_cell(&t, "%%");
+	if (waits)
+		table_cell(&t, "waiting");
 	table_cell(&t, "method");
 	for (size_t i = 0; i < rows; i++, v = v->next) {
 		cells_share(&t, v, "exclusive_samples", "exclusive_percent");
 		cells_share(&t, v, "inclusive_samples", "inclusive_percent");
+		text_number(v, "waiting", text, sizeof(text));
+		if (waits)
+			table_cell(&t, "%s", text);
 		table_cell(&t, "%s%s", an_get_text(v, "method", "?"), an_get_text(v, "args", ""));
 	}
+	out_char(o, '\n');
 	table_print(&t, o, true);
-	text_more(o, rows, methods->count, "methods");
+	text_more(o, rows, methods, top, "methods");
 }
 
-static void put_hot_path(struct out *o, const struct an_value *path)
+static void put_hot_path(struct out *o, const struct an_value *path, size_t top)
 {
-	size_t rows = text_rows(path, HOT_PATH_ROWS);
+	size_t rows = text_rows(path, top ? HOT_PATH_ROWS : 0);
 	const struct an_value *v = rows ? path->first : NULL;
 
 	if (!rows)
 		return;
 	out_text(o, "\n  hot path, from the outermost caller inwards\n");
 	for (size_t i = 0; i < rows; i++, v = v->next) {
-		bool object = v->kind == AN_OBJECT;
-
 		out_printf(o, "  %6.1f %%  %*s", an_get_f64(v, "inclusive_percent", 0), (int)i, "");
-		text_put(o, TEXT_PLAIN, object ? an_get_text(v, "method", "?") : v->text);
+		text_put(o, TEXT_PLAIN, an_get_text(v, "method", "?"));
+		text_put(o, TEXT_PLAIN, an_get_text(v, "args", ""));
 		out_char(o, '\n');
 	}
-	text_more(o, rows, path->count, "frames");
+	text_more(o, rows, path, 0, "frames");
 }
 
 static void put_cpu_threads(struct out *o, const struct an_value *threads, size_t top)
 {
-	size_t rows = text_rows(threads, top && top < 8 ? top : 8);
+	static const char *const columns[] = { "thread_id", "samples_on_cpu", "samples_waiting",
+					       "samples" };
+	size_t rows = text_rows(threads, top > THREAD_ROWS ? THREAD_ROWS : top);
 	const struct an_value *v = rows ? threads->first : NULL;
 	struct table t;
+	char text[48];
 
 	if (!rows)
 		return;
 	out_char(o, '\n');
-	table_init(&t, "rrrl");
+	table_init(&t, "rrrrrl");
 	table_cell(&t, "thread");
-	table_cell(&t, "on CPU");
+	table_cell(&t, "running");
+	table_cell(&t, "waiting");
 	table_cell(&t, "samples");
+	table_cell(&t, "CPU time");
 	table_cell(&t, "name");
 	for (size_t i = 0; i < rows; i++, v = v->next) {
-		char id[32];
-
-		text_number(v, "thread_id", id, sizeof(id));
-		table_cell(&t, "%s", id);
-		text_number(v, "samples_on_cpu", id, sizeof(id));
-		table_cell(&t, "%s", id);
-		text_number(v, "samples", id, sizeof(id));
-		table_cell(&t, "%s", id);
+		for (size_t c = 0; c < 4; c++) {
+			text_number(v, columns[c], text, sizeof(text));
+			table_cell(&t, "%s", text_has(v, columns[c]) ? text : "?");
+		}
+		text_ms(v, "cpu_time_ms", text, sizeof(text));
+		table_cell(&t, "%s", text_has(v, "cpu_time_ms") ? text : "-");
 		table_cell(&t, "%s", an_get_text(v, "name", ""));
 	}
 	table_print(&t, o, true);
-	text_more(o, rows, threads->count, "threads");
+	text_more(o, rows, threads, 0, "threads");
 }
 
 void text_cpu(struct out *o, const struct an_value *cpu, size_t top)
@@ -132,9 +144,8 @@ void text_cpu(struct out *o, const struct an_value *cpu, size_t top)
 		return;
 	}
 	put_sample_line(o, cpu);
-	out_char(o, '\n');
-	put_methods(o, an_get(cpu, "methods"), top);
-	put_hot_path(o, an_get(cpu, "hot_path"));
+	put_methods(o, cpu, top);
+	put_hot_path(o, an_get(cpu, "hot_path"), top);
 	put_cpu_threads(o, an_get(cpu, "threads"), top);
 }
 
@@ -176,7 +187,7 @@ static void put_collections(struct out *o, const struct an_value *list, size_t t
 		table_cell(&t, "%s", text_has(v, "promoted_bytes") ? text : "-");
 	}
 	table_print(&t, o, true);
-	text_more(o, rows, list->count, "collections");
+	text_more(o, rows, list, top, "collections");
 }
 
 static void put_pauses(struct out *o, const struct an_value *gc)
@@ -231,7 +242,7 @@ static void put_chain(struct out *o, const struct an_value *chain)
 			 v->kind == AN_TEXT ? v->text : an_get_text(v, "method", "?"));
 		out_char(o, '\n');
 	}
-	text_more(o, rows, chain ? chain->count : 0, "frames");
+	text_more(o, rows, chain, 0, "frames");
 }
 
 static void put_pending(struct out *o, const struct an_value *v)
@@ -268,5 +279,5 @@ void text_tasks(struct out *o, const struct an_value *tasks, size_t top)
 		out_text(o, "  nothing was pending when the recording ended\n");
 	for (size_t i = 0; i < rows; i++, v = v->next)
 		put_pending(o, v);
-	text_more(o, rows, pending->count, "groups");
+	text_more(o, rows, pending, top, "groups");
 }
