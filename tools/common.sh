@@ -95,6 +95,6 @@ build_in()
 			say "building in $folder"
 		fi
 		ninja -C "$folder" $targets >"$folder/.log" 2>&1 8>&- ||
-			{ tail -n 60 "$folder/.log" >&2; exit 1; }
+			{ grep -v "^\[[0-9]*/[0-9]*\]" "$folder/.log" | tail -n 60 >&2; exit 1; }
 	) 8>"$folder/.lock" || die "the build failed (see above)"
 }
