@@ -229,25 +229,22 @@ static void control_characters_are_shown(void **state)
 	assert_int_equal(utf8_columns("gr\xc3\xbc\xc3\x9f"), 4);
 }
 
-static char *temporary_name(void)
-{
-	char dir[] = "/tmp/drdotnet-out-XXXXXX";
-	char *path = NULL;
+static char folder[32], path[48];
 
-	assert_non_null(mkdtemp(dir));
-	assert_true(asprintf(&path, "%s/file", dir) > 0);
-	return path;
+static void make_folder(void)
+{
+	snprintf(folder, sizeof(folder), "/tmp/drdotnet-out-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/file", folder);
 }
 
-static void remove_it(char *path)
+static void remove_folder(void)
 {
 	unlink(path);
-	*strrchr(path, '/') = '\0';
-	assert_int_equal(rmdir(path), 0); /* nothing else was left there */
-	free(path);
+	assert_int_equal(rmdir(folder), 0); /* nothing else was left there */
 }
 
-static void expect_file(const char *path, const char *text)
+static void expect_file(const char *text)
 {
 	char buf[64];
 	FILE *f = fopen(path, "r");
@@ -260,45 +257,48 @@ static void expect_file(const char *path, const char *text)
 
 static void files_appear_whole(void **state)
 {
-	char *path = temporary_name();
-	struct out *o = out_open(path, false);
+	struct out *o;
 
 	(void)state;
+	make_folder();
+	o = out_open(path, false);
 	assert_non_null(o);
 	out_text(o, "one");
 	out_flush(o);
 	assert_int_equal(access(path, F_OK), -1);
 	assert_int_equal(out_close(o, 3), 3);
-	expect_file(path, "one");
+	expect_file("one");
 
 	assert_null(out_open(path, false));
 	o = out_open(path, true);
 	out_text(o, "two");
 	out_discard(o);
-	expect_file(path, "one");
+	expect_file("one");
 
 	o = out_open(path, true);
 	out_text(o, "three");
 	assert_int_equal(out_close(o, 0), 0);
-	expect_file(path, "three");
-	remove_it(path);
+	expect_file("three");
+	remove_folder();
 }
 
 static void a_file_made_meanwhile_is_kept(void **state)
 {
-	char *path = temporary_name();
-	struct out *o = out_open(path, false);
-	FILE *f = fopen(path, "w");
+	struct out *o;
+	FILE *f;
 
 	(void)state;
+	make_folder();
+	o = out_open(path, false);
+	f = fopen(path, "w");
 	assert_non_null(o);
 	assert_non_null(f);
 	fputs("theirs", f);
 	fclose(f);
 	out_text(o, "ours");
 	assert_int_equal(out_close(o, 0), 1);
-	expect_file(path, "theirs");
-	remove_it(path);
+	expect_file("theirs");
+	remove_folder();
 }
 
 static void a_full_disk_is_a_failure(void **state)
@@ -317,11 +317,12 @@ static void a_full_disk_is_a_failure(void **state)
 static void long_text_passes_the_buffer(void **state)
 {
 	static char big[3 * OUT_BUFFER_BYTES];
-	char *path = temporary_name();
-	struct out *o = out_open(path, false);
+	struct out *o;
 	struct stat st;
 
 	(void)state;
+	make_folder();
+	o = out_open(path, false);
 	memset(big, 'x', sizeof(big) - 1);
 	assert_non_null(o);
 	out_char(o, 'a');
@@ -330,7 +331,7 @@ static void long_text_passes_the_buffer(void **state)
 	assert_int_equal(out_close(o, 0), 0);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_size, 2 * (sizeof(big) - 1) + 2);
-	remove_it(path);
+	remove_folder();
 }
 
 int main(void)
