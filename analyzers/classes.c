@@ -4,5 +4,6 @@
 const struct an_class *const an_classes[] = {
 	&an_class_trace,
 	&an_class_cpu,
+	&an_class_gc,
 	NULL,
 };

@@ -22,13 +22,17 @@ PAUSE_MS = 0.01
 # Where the reference is wrong or merely counts differently, and by how much.
 #
 # - It numbers known kinds of GCDynamicEvent (id 39) 65524: added to 39 here.
-# - It drops collections whose start it cannot pair; we count every GCStart event.
-#   v3-mixed-net8: 96 in the reference, 98 GCStart events.
+# - It drops collections whose start it cannot pair; we count every GCStart event.  In v3-mixed-net8
+#   it has 96, the stream has 98 GCStart events, and 233.145 ms from suspension to restart in the
+#   104 suspensions for a collection that began in the session (added up by hand from the events).
 GC_STARTS = {"v3-mixed-net8": 98}
-# - It adds up pauses by collection.  Where a background and an ephemeral collection share one pause
-#   the sum of pauses differs by up to 1.2 %; ours is the sum over pauses.  A pause open at either
-#   end of the trace, and collections already running at the start, are ours not to count.
+GC_PAUSES_MS = {"v3-mixed-net8": 233.145}
+# - It adds up pauses by collection.  Where a background and an ephemeral collection begin in one
+#   pause it cuts that pause in two, and loses a part; we charge all of it to the ephemeral one, and
+#   the total is that of the pauses.  These are such collections among those compared one by one.
 PAUSE_SUM_PERCENT = 1.3
+SHARED_PAUSES = {"gc-net10": {224, 225}, "alloc-sampled-net10": {282, 283},
+                 "lost-net10": {130, 131}}
 # - It has no parser for samples of V6 files, so there is nothing to compare there.
 # - Methods are merged by printed name there and by identity here, so rows of one printed name are
 #   added up.  Frames without a name are one row "?!" there, and one for each address here: only
@@ -126,8 +130,11 @@ def check_gc(c, gc, ref):
     if c.name not in GC_STARTS:
         for key in ("gen0", "gen1", "gen2", "background", "induced"):
             c.equal(key, gc[key], ref[key])
-    c.near("pause total", gc["pause_total_ms"], ref["total_pause_ms"],
-           ref["total_pause_ms"] * PAUSE_SUM_PERCENT / 100 + PAUSE_MS)
+    if c.name in GC_PAUSES_MS:
+        c.near("pause total", gc["pause_total_ms"], GC_PAUSES_MS[c.name], PAUSE_MS)
+    else:
+        c.near("pause total", gc["pause_total_ms"], ref["total_pause_ms"],
+               ref["total_pause_ms"] * PAUSE_SUM_PERCENT / 100 + PAUSE_MS)
     by_number = {row["number"]: row for row in gc["collections"]}
     for theirs in ref["first"]:
         row = by_number.get(theirs["number"])
@@ -136,7 +143,9 @@ def check_gc(c, gc, ref):
             continue
         c.equal(f"generation of {theirs['number']}", row["generation"], theirs["gen"])
         c.near(f"start of {theirs['number']}", row["start_ms"], theirs["start_ms"], PAUSE_MS)
-        c.near(f"pause of {theirs['number']}", row["pause_ms"] or 0, theirs["pause_ms"], PAUSE_MS)
+        if theirs["number"] not in SHARED_PAUSES.get(c.name, ()):
+            c.near(f"pause of {theirs['number']}", row["pause_ms"] or 0, theirs["pause_ms"],
+                   PAUSE_MS)
         if theirs["heap_after_mb"] > 0:
             c.near(f"heap after {theirs['number']}", (row["heap_after_bytes"] or 0) / 1e6,
                    theirs["heap_after_mb"], 0.001)
