@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: MIT
+"""What the live tests share: .NET programs to trace, runs of ours, and checks that say what failed.
+
+Each test is a program: test.py PROGRAM [TARGET].  Exit code 0 all is well, 1 something failed, 77
+cannot be tried here (no .NET SDK, not root, ...), with the reason.
+"""
+
+import contextlib
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
+TARGETS = ["net31", "net8", "net9", "net10", "net11", "aot10"]
+
+failures = []
+
+
+def skip(why):
+    print("SKIP:", why)
+    sys.exit(77)
+
+
+def check(ok, what, *details):
+    """Notes a failure and goes on, so that one run says everything."""
+    if ok:
+        return True
+    failures.append(what)
+    print("FAILED:", what)
+    for d in details:
+        print("   ", str(d)[:3000].replace("\n", "\n    "))
+    return False
+
+
+def done():
+    if failures:
+        print(len(failures), "checks failed")
+    sys.exit(1 if failures else 0)
+
+
+def workload(target):
+    """The folder of a built target, or the test is skipped."""
+    r = subprocess.run([os.path.join(TOP, "tools", "workloads"), "--path", target],
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if r.returncode == 77:
+        skip(r.stderr.strip() or target + " cannot be built here")
+    if r.returncode != 0:
+        print(r.stderr)
+        sys.exit(1)
+    return r.stdout.split("\n")[0]
+
+
+@contextlib.contextmanager
+def scratch():
+    folder = tempfile.mkdtemp(prefix="drd-live-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sockets(pid, folder="/tmp"):
+    return glob.glob(os.path.join(folder, "dotnet-diagnostic-%d-*-socket" % pid))
+
+
+class App:
+    """A running workload; killed at the end of the with block."""
+
+    def __init__(self, command, env=None, tmp="/tmp", wait=True, **more):
+        full = dict(os.environ)
+        full.update(env or {})
+        self.tmp = tmp
+        self.process = subprocess.Popen(command, env=full, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more)
+        self.pid = self.process.pid
+        if wait:
+            self.wait_for_socket()
+
+    def wait_for_socket(self, seconds=20):
+        end = time.monotonic() + seconds
+        while not sockets(self.pid, self.tmp):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError("the workload has no diagnostic socket")
+            time.sleep(0.005)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGCONT)
+        self.process.kill()
+        self.process.wait()
+        for path in sockets(self.pid, self.tmp):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+
+def shop(target, mode, seconds=60, **more):
+    return App([os.path.join(workload(target), "shop"), mode, str(seconds)], **more)
+
+
+class Result:
+    def __init__(self, code, out, err, seconds):
+        self.code, self.out, self.err, self.seconds = code, out, err, seconds
+
+    def __str__(self):
+        return "exit %d after %.1f s\nstdout: %s\nstderr: %s" % (
+            self.code, self.seconds, self.out[:1500], self.err[:1500])
+
+    def json(self):
+        try:
+            return json.loads(self.out)
+        except ValueError as e:
+            check(False, "standard output is JSON", e, self)
+            return {}
+
+
+def run(*args, timeout=120, binary=False, **more):
+    """drdotnet-trace ARGS, to its end."""
+    begin = time.monotonic()
+    more.setdefault("stdin", subprocess.DEVNULL)
+    r = subprocess.run([PROGRAM, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       timeout=timeout, **more)
+    out = r.stdout if binary else r.stdout.decode("utf-8", "replace")
+    return Result(r.returncode, out, r.stderr.decode("utf-8", "replace"), time.monotonic() - begin)
+
+
+class Running:
+    """drdotnet-trace ARGS in the background."""
+
+    def __init__(self, *args, **more):
+        more.setdefault("stdin", subprocess.DEVNULL)
+        self.begin = time.monotonic()
+        self.process = subprocess.Popen([PROGRAM, *map(str, args)], stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, **more)
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def finish(self, timeout=60):
+        try:
+            out, err = self.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            out, err = self.process.communicate()
+            check(False, "it ends by itself", err.decode("utf-8", "replace"))
+        return Result(self.process.returncode, out.decode("utf-8", "replace"),
+                      err.decode("utf-8", "replace"), time.monotonic() - self.begin)
+
+
+def wait_until(what, condition, seconds=20):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    check(False, what + " within %d s" % seconds)
+    return None
+
+
+def part_file(folder):
+    """Size of the file that is being written, or 0."""
+    parts = glob.glob(os.path.join(folder, "*.part"))
+    return os.path.getsize(parts[0]) if parts else 0
+
+
+def events(path):
+    """The trace object of 'events --count --json', and the exit code."""
+    r = run("events", "--count", "--json", path)
+    try:
+        return json.loads(r.out).get("trace", {}), r.code
+    except ValueError:
+        return {}, r.code
+
+
+def in_process_sessions(app):
+    """Unix stream connections to the app's diagnostic socket that are established."""
+    inodes = set()
+    with open("/proc/net/unix", encoding="utf-8") as f:
+        for line in f:
+            words = line.split()
+            if len(words) > 7 and "dotnet-diagnostic-%d-" % app.pid in words[7] and words[5] == "03":
+                inodes.add(words[6])
+    return len(inodes)
