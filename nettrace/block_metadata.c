@@ -203,11 +203,7 @@ struct nt_event_def *nt_undefined_def(struct nt_decoder *d, uint32_t metadata_id
 		return NULL;
 	}
 	st = d->sink->define ? d->sink->define(d->ctx, def) : NT_OK;
-	if (st != NT_OK) {
-		d->status = st;
-		return NULL;
-	}
-	return def;
+	return nt_settle(d, st) == NT_OK ? def : NULL;
 }
 
 /*
@@ -221,14 +217,16 @@ static struct nt_event_def *find_same(struct nt_decoder *d, uint64_t hash, uint3
 	return i != NT_IDMAP_NONE && d->defs[i]->metadata_id == metadata_id ? d->defs[i] : NULL;
 }
 
-static enum nt_status check_new(struct nt_decoder *d, uint32_t id, uint64_t hash, bool *ret_again)
+/* at: where the definition is. */
+static enum nt_status check_new(struct nt_decoder *d, const uint8_t *at, uint32_t id, uint64_t hash,
+				bool *ret_again)
 {
 	struct nt_event_def *same = find_same(d, hash, id);
 	struct nt_event_def *old = nt_find_def(d, id);
 
 	*ret_again = same != NULL;
 	if (old && old != same)
-		return nt_fail(d, NT_EFORMAT, NULL, "metadata id is defined a second time");
+		return nt_fail(d, NT_EFORMAT, at, "metadata id is defined a second time");
 	if (same && !old && map_id(d, same) < 0)
 		return nt_fail_nomem(d);
 	return NT_OK;
@@ -299,7 +297,8 @@ static enum nt_status read_tags(struct nt_decoder *d, struct nt_span *s, struct 
 
 enum nt_status nt_read_definition(struct nt_decoder *d, struct nt_span s)
 {
-	uint64_t hash = hash_bytes(s.cur, nt_left(&s));
+	const uint8_t *start = s.cur;
+	uint64_t hash = hash_bytes(start, nt_left(&s));
 	uint32_t id = nt_u32(&s);
 	struct nt_event_def *def;
 	const char *provider, *name;
@@ -308,7 +307,7 @@ enum nt_status nt_read_definition(struct nt_decoder *d, struct nt_span s)
 
 	if (s.bad)
 		return nt_fail_span(d, &s, "event definition ends too early");
-	st = check_new(d, id, hash, &again);
+	st = check_new(d, start, id, hash, &again);
 	if (st != NT_OK || again)
 		return st;
 	def = add_def(d, hash);
@@ -337,6 +336,8 @@ enum nt_status nt_read_definition(struct nt_decoder *d, struct nt_span s)
 		st = read_fields(d, &s, NT_FIELDS_V1, false, count, def);
 		if (st == NT_OK && !s.bad && (def->field_count || !count))
 			st = read_tags(d, &s, def);
+	} else if (nt_left(&s)) {
+		d->stats.bad_definitions++;
 	}
 	return st == NT_OK ? publish(d, def, provider, name) : st;
 }
@@ -351,7 +352,8 @@ static const char *read_text8(struct nt_decoder *d, struct nt_span *s)
 	return p ? nt_arena_text(&d->defs_arena, (const char *)p, bytes) : NULL;
 }
 
-static void read_optional(struct nt_span *s, struct nt_event_def *def)
+/* Entries of unknown kinds have no length, so the row's other options are lost with them. */
+static void read_options(struct nt_decoder *d, struct nt_span *s, struct nt_event_def *def)
 {
 	size_t bytes;
 
@@ -381,14 +383,17 @@ static void read_optional(struct nt_span *s, struct nt_event_def *def)
 			def->version = nt_u8(s);
 			break;
 		default:
-			return; /* its length is unknown: the row's other options are lost */
+			return;
 		}
 	}
+	if (s->bad)
+		d->stats.bad_definitions++;
 }
 
 static enum nt_status read_definition_v6(struct nt_decoder *d, struct nt_span s)
 {
-	uint64_t hash = hash_bytes(s.cur, nt_left(&s));
+	const uint8_t *start = s.cur;
+	uint64_t hash = hash_bytes(start, nt_left(&s));
 	uint32_t id = nt_varuint32(&s);
 	struct nt_span options;
 	struct nt_event_def *def;
@@ -399,7 +404,7 @@ static enum nt_status read_definition_v6(struct nt_decoder *d, struct nt_span s)
 
 	if (s.bad)
 		return nt_fail_span(d, &s, "event definition ends too early");
-	st = check_new(d, id, hash, &again);
+	st = check_new(d, start, id, hash, &again);
 	if (st != NT_OK || again)
 		return st;
 	def = add_def(d, hash);
@@ -420,8 +425,10 @@ static enum nt_status read_definition_v6(struct nt_decoder *d, struct nt_span s)
 	st = read_fields(d, &s, NT_FIELDS_V6, !strncmp(provider, "Universal.", 10), count, def);
 	if (st != NT_OK)
 		return st;
-	options = nt_sub(&s, nt_u16(&s));
-	read_optional(&options, def);
+	if (def->field_count || !count) { /* else nothing tells where they begin */
+		options = nt_sub(&s, nt_u16(&s));
+		read_options(d, &options, def);
+	}
 	return publish(d, def, provider, name);
 }
 

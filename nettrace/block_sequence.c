@@ -35,7 +35,7 @@ static struct nt_capture *add_capture(struct nt_decoder *d, uint64_t id)
 	struct nt_capture *grown;
 	struct nt_capture *c;
 
-	if (d->capture_count >= MAX_CAPTURES && evict_captures(d) != NT_OK)
+	if (d->capture_count >= MAX_CAPTURES && nt_settle(d, evict_captures(d)) != NT_OK)
 		return NULL;
 	grown = nt_grow(d->alloc, d->captures, d->capture_count, &d->capture_room, sizeof(*c));
 	if (!grown) {

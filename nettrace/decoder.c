@@ -167,8 +167,7 @@ enum nt_status nt_fail_arena(struct nt_decoder *d, const struct nt_arena *a, con
 	return a->full ? nt_fail(d, NT_ELIMIT, NULL, what) : nt_fail_nomem(d);
 }
 
-/* A callback's refusal: record it once.  NT_STOPPED is no fault. */
-static enum nt_status settle(struct nt_decoder *d, enum nt_status st)
+enum nt_status nt_settle(struct nt_decoder *d, enum nt_status st)
 {
 	if (st == NT_STOPPED) {
 		if (d->status == NT_OK)
@@ -184,6 +183,7 @@ static enum nt_status settle(struct nt_decoder *d, enum nt_status st)
 /* After a fault in the bytes, what came before it is still owed to the sink. */
 static enum nt_status drain(struct nt_decoder *d)
 {
+	const struct nt_error first = d->error;
 	enum nt_status st = d->status;
 	enum nt_status drained;
 
@@ -194,14 +194,15 @@ static enum nt_status drain(struct nt_decoder *d)
 	d->status = NT_OK;
 	drained = nt_queue_drain(d);
 	if (st == NT_OK)
-		return settle(d, drained);
+		return nt_settle(d, drained);
 	d->status = st;
+	d->error = first;
 	return st;
 }
 
 static enum nt_status conclude(struct nt_decoder *d, enum nt_status st)
 {
-	settle(d, st);
+	nt_settle(d, st);
 	if (d->status < 0)
 		drain(d);
 	d->error.events_before = d->stats.events;

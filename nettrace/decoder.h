@@ -214,6 +214,11 @@ enum nt_status nt_fail_span(struct nt_decoder *d, const struct nt_span *s, const
 enum nt_status nt_fail_nomem(struct nt_decoder *d);
 /* An arena refused: NT_ELIMIT or NT_ENOMEM. */
 enum nt_status nt_fail_arena(struct nt_decoder *d, const struct nt_arena *a, const char *what);
+/*
+ * Makes the status of a step, perhaps a callback's answer, that of the decoder; a refusal becomes
+ * its error unless there is one.  Returns the decoder's status; NT_STOPPED is no fault.
+ */
+enum nt_status nt_settle(struct nt_decoder *d, enum nt_status st);
 /* Sets the next state. */
 void nt_expect(struct nt_decoder *d, enum nt_state state, size_t need);
 /* items with room for one more than n of them, perhaps moved; NULL: no memory, items untouched. */

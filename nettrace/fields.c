@@ -219,7 +219,7 @@ enum nt_status nt_read_fields(struct nt_arena *arena, struct nt_span *s,
 		.universal = universal,
 	};
 	struct nt_field top = { .name = "" };
-	enum nt_status st = open_list(&r, &top, NULL, count, *s);
+	enum nt_status st = s->bad ? NT_EFORMAT : open_list(&r, &top, NULL, count, *s);
 
 	while (st == NT_OK && r.depth) {
 		struct open_list *l = &r.open[r.depth - 1];
