@@ -31,6 +31,7 @@ struct collect {
 	uv_timer_t duration, progress;
 	struct session *session;
 	struct trace_file *file;
+	struct out *report;
 	struct analysis *analysis;
 	struct nt_decoder *decoder;
 	uint64_t interrupt_ns; /* of the first signal; 0 none */
@@ -287,13 +288,43 @@ static int run_loop(struct collect *c)
 		finish(c);
 	}
 	uv_run(&c->loop, UV_RUN_DEFAULT);
-	return collect_conclude(c->settings, &c->facts, c->analysis);
+	return collect_conclude(c->settings, &c->facts, c->analysis, c->report);
+}
+
+/* Before anything is recorded: a report that cannot be written is no reason to fail at the end. */
+static bool open_report(struct collect *c)
+{
+	const struct collect_settings *s = c->settings;
+	bool to_stdout = !s->report || strcmp(s->report, "-") == 0;
+
+	if (to_stdout && s->output && strcmp(s->output, "-") == 0)
+		return true; /* the trace goes there */
+	c->report = out_open(s->report, s->force);
+	return c->report != NULL;
+}
+
+static int record(struct collect *c)
+{
+	c->analysis = analysis_new(&c->settings->options, NULL, 0);
+	if (!c->analysis) {
+		log_error("cannot collect: out of memory");
+		return EXIT_FAILED;
+	}
+	c->decoder = analysis_decoder(c->analysis);
+	if (!open_report(c))
+		return EXIT_FAILED;
+	if (!open_file(c)) {
+		if (c->report)
+			out_discard(c->report);
+		return EXIT_FAILED;
+	}
+	return run_loop(c);
 }
 
 int collect_run(const struct collect_settings *s)
 {
 	struct collect *c = calloc(1, sizeof(*c));
-	int code = EXIT_FAILED;
+	int code;
 
 	if (!c || uv_loop_init(&c->loop) != 0) {
 		log_error("cannot collect: out of memory");
@@ -301,13 +332,7 @@ int collect_run(const struct collect_settings *s)
 		return EXIT_FAILED;
 	}
 	c->settings = s;
-	c->analysis = analysis_new(&s->options, NULL, 0);
-	if (!c->analysis)
-		log_error("cannot collect: out of memory");
-	else if (open_file(c)) {
-		c->decoder = analysis_decoder(c->analysis);
-		code = run_loop(c);
-	}
+	code = record(c);
 	uv_loop_close(&c->loop);
 	analysis_free(c->analysis);
 	free(c->facts.path);

@@ -24,7 +24,8 @@ void collect_say_gave_up(unsigned gave_up)
 		{ IPC_GAVE_UP_BLOCK, "it cannot wait for us: events are dropped when its buffers "
 				     "are full" },
 		{ IPC_GAVE_UP_FILTER, "it cannot filter events by their ids: all are recorded" },
-		{ IPC_GAVE_UP_RUNDOWN_KEYWORDS, "it cannot choose its rundown: it sends all of it" },
+		{ IPC_GAVE_UP_RUNDOWN_KEYWORDS,
+		  "it cannot choose its rundown: it sends all of it" },
 		{ IPC_GAVE_UP_NO_STACKS, "it cannot leave out stacks" },
 		{ IPC_GAVE_UP_NO_RUNDOWN, "it cannot leave out the rundown" },
 	};
@@ -55,8 +56,7 @@ static void describe_target(const struct ipc_target *t, char *buf, size_t size)
 		if (st.state == 'Z' || st.state == 'X') {
 			if (st.have_exit_code && WIFSIGNALED(st.exit_code))
 				snprintf(buf, size, "the process was killed by signal %d (%s)",
-					 WTERMSIG(st.exit_code),
-					 strsignal(WTERMSIG(st.exit_code)));
+					 WTERMSIG(st.exit_code), strsignal(WTERMSIG(st.exit_code)));
 			else if (st.have_exit_code && st.exit_code != 0)
 				snprintf(buf, size, "the process ended with exit code %d",
 					 WEXITSTATUS(st.exit_code));
@@ -107,6 +107,9 @@ static void say_why_cut(const struct collect_settings *s, const struct collect_f
 
 	if (facts->forced)
 		snprintf(why, sizeof(why), "stopped at once, without the rundown");
+	else if (facts->end.stop_answered && facts->stream_bytes == 0)
+		snprintf(why, sizeof(why),
+			 "the runtime sent nothing: it is suspended until it is told to resume");
 	else if (facts->end.why == SESSION_ENDED)
 		describe_target(s->target, why, sizeof(why));
 	else
@@ -136,21 +139,16 @@ static int judge_stream(const struct collect_settings *s, const struct collect_f
 /* --- the report --- */
 
 static int print_report(const struct collect_settings *s, const struct collect_facts *facts,
-			struct analysis *a)
+			struct analysis *a, struct out *take_report)
 {
-	bool to_stdout = !s->report || strcmp(s->report, "-") == 0;
-	struct out *o;
 	int code;
 
-	if (to_stdout && s->output && strcmp(s->output, "-") == 0)
-		return EXIT_DONE; /* the trace is there */
-	o = out_open(s->report, s->force);
-	if (!o)
-		return EXIT_FAILED;
-	code = analysis_print(a, o, s->format, facts->path, NULL);
+	if (!take_report)
+		return EXIT_DONE;
+	code = analysis_print(a, take_report, s->format, facts->path, NULL);
 	if (code == EXIT_DONE)
-		return out_close(o, code);
-	out_discard(o);
+		return out_close(take_report, code);
+	out_discard(take_report);
 	return code;
 }
 
@@ -185,17 +183,22 @@ static int judge_file(const struct collect_facts *facts)
 }
 
 int collect_conclude(const struct collect_settings *s, const struct collect_facts *facts,
-		     struct analysis *a)
+		     struct analysis *a, struct out *take_report)
 {
 	struct nt_decoder *d = analysis_decoder(a);
 	int code, file_code, report_code = EXIT_DONE;
 
-	if (!facts->started)
+	if (!facts->started) {
+		if (take_report)
+			out_discard(take_report);
 		return refuse(s, &facts->end);
+	}
 	code = judge_stream(s, facts, d);
 	file_code = judge_file(facts);
 	if (code != EXIT_FAILED)
-		report_code = print_report(s, facts, a);
+		report_code = print_report(s, facts, a, take_report);
+	else if (take_report)
+		out_discard(take_report);
 	say_summary(s, facts, d);
 	if (facts->path)
 		log_info("%s", facts->path);

@@ -22,8 +22,11 @@ struct collect_facts {
 /* Bits of enum ipc_gave_up: what an older runtime made us do without. */
 void collect_say_gave_up(unsigned gave_up);
 
-/* Ends the decoder, prints the report.  Returns the exit code. */
+/*
+ * Ends the decoder, prints the report.  take_report: where to; NULL: nowhere, as the trace is on
+ * standard output.  Returns the exit code.
+ */
 int collect_conclude(const struct collect_settings *s, const struct collect_facts *facts,
-		     struct analysis *a);
+		     struct analysis *a, struct out *take_report);
 
 #endif
