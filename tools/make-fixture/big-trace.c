@@ -56,7 +56,7 @@ struct maker {
 	struct buffer block;
 };
 
-static void die(const char *fmt, ...)
+__attribute__((noreturn, format(printf, 1, 2))) static void die(const char *fmt, ...)
 {
 	va_list ap;
 
@@ -105,7 +105,6 @@ static uint64_t get_varint(const uint8_t **p, const uint8_t *end)
 			return v;
 	}
 	die("bad number in an event header");
-	return 0;
 }
 
 static uint32_t u32(const uint8_t *p)
