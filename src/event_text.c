@@ -31,24 +31,24 @@ static void quote(struct walk *w)
 /* Names, text: safe to show, and safe inside the quotes of CSV. */
 static void put_safe(struct walk *w, const char *text, size_t len)
 {
-	char shown[256];
+	size_t used;
 
-	while (len) {
-		size_t piece = len < 24 ? len : 24; /* each byte may become ten */
-		char *q;
+	for (size_t i = 0; i < len; i += used) {
+		char shown[16];
 
-		/* Not in the middle of a character. */
-		while (piece < len && piece > 1 && ((unsigned char)text[piece] & 0xc0) == 0x80)
-			piece--;
-		utf8_escape(text, piece, shown, sizeof(shown));
-		for (char *p = shown; *p; p = q + (*q != '\0')) {
-			q = p + strcspn(p, "\"");
-			out_write(w->out, p, (size_t)(q - p));
-			if (*q)
-				out_text(w->out, w->csv ? "\"\"" : "\\\"");
+		used = utf8_plain(text + i, len - i);
+		out_write(w->out, text + i, used);
+		i += used;
+		if (i == len)
+			break;
+		used = 1;
+		if (text[i] == '"') {
+			out_text(w->out, w->csv ? "\"\"" : "\\\"");
+			continue;
 		}
-		text += piece;
-		len -= piece;
+		utf8_next(text + i, len - i, &used);
+		utf8_escape(text + i, used, shown, sizeof(shown));
+		out_text(w->out, shown);
 	}
 }
 

@@ -12,7 +12,6 @@
 
 /* Deeper members share a line: each row of a table is one line, so a diff shows rows. */
 enum { LINES_UP_TO_DEPTH = 3 };
-
 #define EXACT_IN_DOUBLE (UINT64_C(1) << 53)
 
 void json_init(struct json *j, struct out *out, bool compact)
@@ -32,25 +31,27 @@ static void line_break(struct json *j)
 
 static void put_text(struct json *j, const char *text, size_t len)
 {
-	size_t start = 0, used;
+	size_t used;
 
 	out_char(j->out, '"');
 	for (size_t i = 0; i < len; i += used) {
-		uint32_t c = utf8_next(text + i, len - i, &used);
-		bool plain = c >= 0x20 && c != '"' && c != '\\' && c != UTF8_BAD;
+		uint32_t c;
 
-		if (plain)
-			continue;
-		out_write(j->out, text + start, i - start);
-		start = i + used;
+		used = utf8_plain(text + i, len - i);
+		out_write(j->out, text + i, used);
+		if (i + used == len)
+			break;
+		i += used;
+		c = utf8_next(text + i, len - i, &used);
 		if (c == UTF8_BAD)
 			out_write(j->out, "\xef\xbf\xbd", 3);
 		else if (c == '"' || c == '\\')
 			out_printf(j->out, "\\%c", (int)c);
-		else
+		else if (c < 0x20)
 			out_printf(j->out, "\\u%04x", (unsigned)c);
+		else
+			out_write(j->out, text + i, used);
 	}
-	out_write(j->out, text + start, len - start);
 	out_char(j->out, '"');
 }
 

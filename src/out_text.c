@@ -20,17 +20,14 @@ static const char *const styles[] = {
 
 static void put_safe(struct out *o, const char *text, size_t len)
 {
-	char safe[512];
+	size_t used;
 
-	while (len) {
-		size_t piece = len < 50 ? len : 50; /* each byte may become ten */
+	for (size_t i = 0; i < len; i += used) {
+		char safe[16];
 
-		while (piece < len && piece > 1 && ((unsigned char)text[piece] & 0xc0) == 0x80)
-			piece--;
-		utf8_escape(text, piece, safe, sizeof(safe));
+		utf8_next(text + i, len - i, &used);
+		utf8_escape(text + i, used, safe, sizeof(safe));
 		out_text(o, safe);
-		text += piece;
-		len -= piece;
 	}
 }
 

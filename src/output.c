@@ -224,9 +224,13 @@ void out_uint(struct out *o, uint64_t v)
 	char buf[20];
 	size_t at = sizeof(buf);
 
-	do
+	for (; v > UINT32_MAX; v /= 10)
 		buf[--at] = (char)('0' + v % 10);
-	while (v /= 10);
+	for (uint32_t w = (uint32_t)v;; w /= 10) { /* much quicker */
+		buf[--at] = (char)('0' + w % 10);
+		if (w < 10)
+			break;
+	}
 	out_write(o, buf + at, sizeof(buf) - at);
 }
 

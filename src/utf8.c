@@ -46,6 +46,15 @@ uint32_t utf8_next(const char *text, size_t len, size_t *ret_used)
 	return p[0] < 0x80 ? p[0] : multibyte(p, len, ret_used);
 }
 
+size_t utf8_plain(const char *text, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && text[n] >= 0x20 && text[n] < 0x7f && text[n] != '"' && text[n] != '\\')
+		n++;
+	return n;
+}
+
 bool utf8_is_control(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || c == 0xfeff ||

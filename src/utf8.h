@@ -19,6 +19,12 @@ enum { UTF8_BAD = 0xfffd }; /* the replacement character */
  */
 uint32_t utf8_next(const char *text, size_t len, size_t *ret_used);
 
+/*
+ * How many bytes at the start of text[0..len) mean themselves everywhere: printable ASCII without
+ * quotes and backslashes.
+ */
+size_t utf8_plain(const char *text, size_t len);
+
 /* True for characters that could move the cursor, hide or reorder text. */
 bool utf8_is_control(uint32_t c);
 
