@@ -104,10 +104,12 @@ static enum nt_status bad_row(struct nt_decoder *d, const struct nt_span *b, con
 	return nt_fail_span(d, b, what);
 }
 
-static enum nt_status take(struct nt_decoder *d, const struct nt_row *r)
+static enum nt_status take(struct nt_decoder *d, struct nt_row *r)
 {
 	if (d->kind == NT_BLOCK_METADATA)
 		return nt_read_definition(d, nt_span_of(r->payload, r->payload_bytes));
+	if (d->trace.format == 6)
+		r->thread_row = nt_find_thread(d, r->thread);
 	return nt_take_row(d, r);
 }
 

@@ -51,13 +51,27 @@ static struct nt_capture *add_capture(struct nt_decoder *d, uint64_t id)
 	c = &d->captures[d->capture_count++];
 	*c = (struct nt_capture){ .id = id, .shown_id = id };
 	if (d->trace.format == 6) {
-		const struct nt_thread *t = nt_find_thread(d, id);
+		uint32_t i = nt_find_thread(d, id);
 
-		if (t)
-			c->shown_id = t->thread_id;
-		c->declared = t != NULL;
+		c->declared = i != NT_IDMAP_NONE;
+		if (c->declared)
+			c->shown_id = d->threads[i].thread_id;
 	}
 	return c;
+}
+
+void nt_renew_capture(struct nt_decoder *d, uint64_t id, uint64_t shown_id)
+{
+	uint32_t i = nt_idmap_get(&d->capture_by_id, id);
+	struct nt_capture *c;
+
+	if (i == NT_IDMAP_NONE)
+		return;
+	c = &d->captures[i];
+	c->shown_id = shown_id;
+	c->last_sequence = 0;
+	c->seen = false;
+	c->declared = true;
 }
 
 struct nt_capture *nt_get_capture(struct nt_decoder *d, uint64_t id)
@@ -143,18 +157,19 @@ enum nt_status nt_check_reached(struct nt_decoder *d, uint64_t id, uint32_t sequ
 	return known ? note_gap(d, c, (int32_t)(sequence - last), ticks) : NT_OK;
 }
 
-static enum nt_status check_list(struct nt_decoder *d, struct nt_span *b, uint64_t ticks)
+static enum nt_status check_list(struct nt_decoder *d, struct nt_span *b, uint32_t count,
+				 uint64_t ticks)
 {
 	bool v6 = d->trace.format == 6;
 	enum nt_status st = NT_OK;
-	uint32_t count = nt_u32(b);
 
-	for (d->row = 0; st == NT_OK && !b->bad && d->row < count; d->row++) {
+	for (d->row = 0; st == NT_OK && d->row < count; d->row++) {
 		uint64_t id = v6 ? nt_varuint64(b) : nt_u64(b);
 		uint32_t sequence = v6 ? nt_varuint32(b) : nt_u32(b);
 
-		if (!b->bad)
-			st = nt_check_reached(d, id, sequence, ticks);
+		if (b->bad)
+			return nt_fail_span(d, b, "sequence point runs past its block");
+		st = nt_check_reached(d, id, sequence, ticks);
 	}
 	return st;
 }
@@ -163,6 +178,7 @@ enum nt_status nt_read_sequence_point(struct nt_decoder *d, struct nt_span b)
 {
 	uint64_t ticks = nt_u64(&b);
 	uint32_t flags = d->trace.format == 6 ? nt_u32(&b) : 0;
+	uint32_t count = nt_u32(&b);
 	enum nt_status st;
 
 	if (b.bad)
@@ -170,11 +186,9 @@ enum nt_status nt_read_sequence_point(struct nt_decoder *d, struct nt_span b)
 	/* All earlier events are before it in the file: they go out while their stacks live. */
 	st = nt_queue_drain(d);
 	if (st == NT_OK)
-		st = check_list(d, &b, ticks);
+		st = check_list(d, &b, count, ticks);
 	if (st != NT_OK)
 		return st;
-	if (b.bad)
-		return nt_fail_span(d, &b, "sequence point runs past its block");
 	nt_idtable_clear(&d->stacks);
 	nt_idtable_clear(&d->lists);
 	nt_arena_clear(&d->epoch_arena);

@@ -15,11 +15,11 @@ const uint8_t *nt_str6(struct nt_span *s, size_t *ret_bytes)
 	return nt_take(s, *ret_bytes);
 }
 
-const struct nt_thread *nt_find_thread(const struct nt_decoder *d, uint64_t index)
+uint32_t nt_find_thread(const struct nt_decoder *d, uint64_t index)
 {
 	uint32_t i = nt_idmap_get(&d->thread_by_index, index);
 
-	return i == NT_IDMAP_NONE ? NULL : &d->threads[i];
+	return i == NT_IDMAP_NONE || d->threads[i].removed ? NT_IDMAP_NONE : i;
 }
 
 /* Numbering of capture threads starts anew as well. */
@@ -33,20 +33,20 @@ void nt_forget_threads(struct nt_decoder *d)
 	nt_idmap_clear(&d->capture_by_id);
 }
 
-/* The row's row of the table: a new one, or the old one of an index that was removed. */
-static struct nt_thread *place(struct nt_decoder *d, uint64_t index)
+/*
+ * A new row of the table.  That of a removed thread stays as it was: events that wait for their
+ * turn still mean it.
+ */
+static struct nt_thread *add_thread(struct nt_decoder *d, const uint8_t *at, uint64_t index)
 {
-	uint32_t i = nt_idmap_get(&d->thread_by_index, index);
 	struct nt_thread *grown;
 
-	if (i != NT_IDMAP_NONE) {
-		if (d->threads[i].removed)
-			return &d->threads[i];
-		nt_fail(d, NT_EFORMAT, NULL, "thread index is declared a second time");
+	if (nt_find_thread(d, index) != NT_IDMAP_NONE) {
+		nt_fail(d, NT_EFORMAT, at, "thread index is declared a second time");
 		return NULL;
 	}
 	if (d->thread_count >= d->limits.max_ids) {
-		nt_fail(d, NT_ELIMIT, NULL, "more threads than the limit");
+		nt_fail(d, NT_ELIMIT, at, "more threads than the limit");
 		return NULL;
 	}
 	grown = nt_grow(d->alloc, d->threads, d->thread_count, &d->thread_room, sizeof(*grown));
@@ -94,6 +94,7 @@ static enum nt_status read_entry(struct nt_decoder *d, struct nt_span *s, struct
 
 static enum nt_status read_thread(struct nt_decoder *d, struct nt_span s)
 {
+	const uint8_t *start = s.cur;
 	uint64_t index = nt_varuint64(&s);
 	struct nt_thread thread = {
 		.process_id = (uint64_t)d->trace.process_id,
@@ -108,10 +109,11 @@ static enum nt_status read_thread(struct nt_decoder *d, struct nt_span s)
 		return st;
 	if (s.bad)
 		return nt_fail_span(d, &s, "thread row ends too early");
-	t = place(d, index);
+	t = add_thread(d, start, index);
 	if (!t)
 		return d->status;
 	*t = thread;
+	nt_renew_capture(d, index, thread.thread_id);
 	return NT_OK;
 }
 
@@ -129,10 +131,11 @@ enum nt_status nt_read_threads(struct nt_decoder *d, struct nt_span b)
 	return st;
 }
 
-/* Removal checks the thread's numbers as a sequence point would, after its events went out. */
+/* Removal checks the thread's numbers as a sequence point would. */
 enum nt_status nt_read_removed_threads(struct nt_decoder *d, struct nt_span b)
 {
-	enum nt_status st = nt_queue_drain(d);
+	uint64_t ticks = d->stats.events ? d->last_ticks : (uint64_t)d->trace.sync_ticks;
+	enum nt_status st = NT_OK;
 
 	for (d->row = 0; st == NT_OK && nt_left(&b); d->row++) {
 		const uint8_t *at = b.cur;
@@ -142,14 +145,11 @@ enum nt_status nt_read_removed_threads(struct nt_decoder *d, struct nt_span b)
 
 		if (b.bad)
 			return nt_fail_span(d, &b, "removed thread runs past its block");
-		i = nt_idmap_get(&d->thread_by_index, index);
-		if (i == NT_IDMAP_NONE || d->threads[i].removed)
+		i = nt_find_thread(d, index);
+		if (i == NT_IDMAP_NONE)
 			return nt_fail(d, NT_EFORMAT, at, "a thread that is not there is removed");
-		st = nt_check_reached(d, index, sequence, d->last_ticks);
+		st = nt_check_reached(d, index, sequence, ticks);
 		d->threads[i].removed = true;
-		/* The index may be declared again, for another thread with numbers from 1. */
-		if (st == NT_OK)
-			d->captures[d->last_capture].last_sequence = 0;
 	}
 	return st;
 }

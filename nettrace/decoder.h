@@ -53,6 +53,7 @@ struct nt_row {
 	uint32_t sequence;
 	uint64_t capture; /* V6: thread index */
 	uint64_t thread; /* V6: thread index */
+	uint32_t thread_row; /* V6: of the thread table; NT_IDMAP_NONE: not declared */
 	uint64_t ticks;
 	uint32_t processor;
 	uint32_t stack_id;
@@ -281,7 +282,8 @@ const void *nt_idtable_find(const struct nt_idtable *t, uint32_t id);
 /* --- block_thread.c, block_label.c (V6) --- */
 enum nt_status nt_read_threads(struct nt_decoder *d, struct nt_span b);
 enum nt_status nt_read_removed_threads(struct nt_decoder *d, struct nt_span b);
-const struct nt_thread *nt_find_thread(const struct nt_decoder *d, uint64_t index);
+/* The row of the thread table that index means now; NT_IDMAP_NONE: none, or removed. */
+uint32_t nt_find_thread(const struct nt_decoder *d, uint64_t index);
 void nt_forget_threads(struct nt_decoder *d);
 enum nt_status nt_read_labels(struct nt_decoder *d, struct nt_span b);
 /* A V6 string: varuint length, UTF-8. */
@@ -293,6 +295,8 @@ enum nt_status nt_read_sequence_point(struct nt_decoder *d, struct nt_span b);
 struct nt_capture *nt_get_capture(struct nt_decoder *d, uint64_t id);
 enum nt_status nt_check_sequence(struct nt_decoder *d, struct nt_capture *c, uint32_t sequence,
 				 uint64_t ticks);
+/* That id means another thread from now on, with numbers from 1. */
+void nt_renew_capture(struct nt_decoder *d, uint64_t id, uint64_t shown_id);
 /* Says that the thread's numbering has reached sequence (at a sequence point or removal). */
 enum nt_status nt_check_reached(struct nt_decoder *d, uint64_t id, uint32_t sequence,
 				uint64_t ticks);

@@ -63,10 +63,12 @@ static void apply_overrides(struct nt_event *ev, const struct nt_label_list *l)
 
 static void resolve_ids_v6(struct nt_decoder *d, const struct nt_row *row)
 {
-	const struct nt_thread *t = nt_find_thread(d, row->thread);
+	const struct nt_thread *t = NULL;
 	const struct nt_label_list *list;
 	struct nt_event *ev = &d->ev;
 
+	if (row->thread_row != NT_IDMAP_NONE)
+		t = &d->threads[row->thread_row];
 	ev->capture_thread_id = row->capture;
 	ev->thread_id = t ? t->thread_id : UINT64_MAX;
 	ev->process_id = t ? (int64_t)t->process_id : d->trace.process_id;
