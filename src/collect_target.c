@@ -4,10 +4,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "src/command.h"
 #include "src/log.h"
 #include "src/process_list.h"
+
+enum { YOUNG_S = 3, LOOK_AGAIN_MS = 20 };
 
 void collect_target_done(struct collect_target *t)
 {
@@ -16,9 +19,22 @@ void collect_target_done(struct collect_target *t)
 	t->name = NULL;
 }
 
+/* A process that has just been started may not have its port yet: "app & collect -p $!". */
+static enum ipc_why find_patiently(int32_t pid, struct ipc_target *ret)
+{
+	enum ipc_why why = ipc_find_process(PROC_ROOT, pid, ret);
+
+	while (why == IPC_WHY_NO_SOCKET && proc_uptime_s(PROC_ROOT, &ret->stat) < YOUNG_S) {
+		nanosleep(&(struct timespec){ .tv_nsec = LOOK_AGAIN_MS * 1000000 }, NULL);
+		ipc_target_done(ret);
+		why = ipc_find_process(PROC_ROOT, pid, ret);
+	}
+	return why;
+}
+
 static int by_pid(struct collect_target *ret, int32_t pid)
 {
-	enum ipc_why why = ipc_find_process(PROC_ROOT, pid, &ret->target);
+	enum ipc_why why = find_patiently(pid, &ret->target);
 	char *line, text[256];
 
 	if (why != IPC_WHY_FOUND) {

@@ -152,10 +152,10 @@ bool proc_read_uid(const char *root, int32_t pid, uid_t *ret)
 	return true;
 }
 
-const char *proc_environ_find(const char *environ, size_t len, const char *name)
+const char *proc_environ_find(const char *env, size_t len, const char *name)
 {
 	size_t n = strlen(name);
-	const char *p = environ, *end = environ + len;
+	const char *p = env, *end = env + len;
 
 	while (p < end) {
 		size_t l = strnlen(p, (size_t)(end - p));

@@ -40,8 +40,8 @@ bool proc_read_uid(const char *root, int32_t pid, uid_t *ret);
  * NULL.  NULL: unreadable; errno says why.
  */
 char *proc_read_file(const char *root, int32_t pid, const char *name, size_t max, size_t *ret_len);
-/* The value of a variable in what /proc/PID/environ holds, or NULL.  Points into environ. */
-const char *proc_environ_find(const char *environ, size_t len, const char *name);
+/* The value of a variable in what /proc/PID/environ holds, or NULL.  Points into env. */
+const char *proc_environ_find(const char *env, size_t len, const char *name);
 /* Arguments joined by spaces, control characters made spaces too; the caller frees it.  NULL:
  * unreadable or a kernel thread. */
 char *proc_read_command_line(const char *root, int32_t pid);

@@ -238,6 +238,15 @@ def unreachable(app):
               "unreachable: one line says whose", r)
 
 
+def just_started(folder):
+    """'app & collect -p $!': its port is not there yet."""
+    with shop(TARGET, "idle", wait=False) as app:
+        r = run("collect", "-p", app.pid, "--duration", "1s", "-o",
+                os.path.join(folder, "young.nettrace"))
+    check(r.code == 0, "just started: is waited for", r)
+    complete(folder, "young.nettrace")
+
+
 def old_runtime(folder):
     """What an older runtime cannot do is said."""
     with shop("net8", "idle") as app:
@@ -262,5 +271,6 @@ if __name__ == "__main__":
         unreachable(app)
         killed(folder)
         target_ends(folder)
+        just_started(folder)
         old_runtime(folder)
     done()
