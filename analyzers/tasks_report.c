@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The tasks section of the report, and its findings. */
+
+#include <inttypes.h>
+
+#include "analyzers/grow.h"
+#include "analyzers/tasks_internal.h"
+
+enum { MANY_THREADS = 4, MANY_QUEUED = 10, MANY_BEGUN = 3, MAX_CHAIN_SHOWN = 64 };
+
+#define OLD_MS	       1000.0 /* waiting longer is worth a word, whatever it waits for */
+#define NEVER_ENDED_MS 250.0 /* ditto when nothing of its kind has ended */
+#define BLOCKED_MS     250.0
+#define QUEUED_MS      500.0
+#define OUT_OF_LINE    3 /* times the longest that ended */
+
+static const char *state_name(enum tasks_state s)
+{
+	static const char *const names[] = { "awaiting", "blocked", "queued", "running", "ready" };
+
+	return names[s];
+}
+
+static double ms(int64_t ns)
+{
+	return (double)ns / 1e6;
+}
+
+/* --- the section --- */
+
+static void add_row(const struct tasks_row *row, struct an_value *list)
+{
+	struct an_value *v = an_add_object(list, NULL), *chain;
+
+	if (row->task_id)
+		an_add_uint(v, "task_id", row->task_id);
+	else
+		an_add_null(v, "task_id");
+	an_add_text(v, "method", row->method);
+	an_add_text(v, "state", state_name(row->state));
+	an_add_double(v, "age_ms", ms(row->age_ns), 1);
+	an_add_bool(v, "age_at_least", row->age_at_least);
+	an_add_uint(v, "count", row->count);
+	chain = an_add_array(v, "chain");
+	for (size_t i = 0; i < row->chain_count && i < MAX_CHAIN_SHOWN; i++)
+		an_add_text(chain, NULL, row->chain[i]);
+	an_add_text(v, "waiting_on", row->waiting_on);
+	if (row->thread == UINT64_MAX)
+		an_add_null(v, "thread_id");
+	else
+		an_add_uint(v, "thread_id", row->thread);
+}
+
+static void add_known(struct an_value *v, const char *name, bool known, uint64_t n)
+{
+	if (known)
+		an_add_uint(v, name, n);
+	else
+		an_add_null(v, name);
+}
+
+static void add_section(const struct tasks *t, const struct tasks_rows *r, struct an_value *v)
+{
+	size_t top = t->shared->options.top;
+	struct an_value *list;
+
+	an_add_bool(v, "recorded", t->recorded);
+	if (!t->recorded && !r->count) {
+		an_add_null(v, "pending");
+	} else {
+		list = an_add_array(v, "pending");
+		for (size_t i = 0; i < r->count && (!top || i < top); i++)
+			add_row(&r->rows[i], list);
+	}
+	add_known(v, "pending_kinds", t->recorded || r->count, r->count + r->not_kept);
+	add_known(v, "healthy", t->recorded, r->healthy);
+	add_known(v, "operations_begun", t->operations, t->begun);
+	add_known(v, "operations_ended", t->operations, t->ended);
+	add_known(v, "scheduled", t->recorded, t->scheduled);
+	add_known(v, "started", t->recorded, t->started);
+	add_known(v, "abandoned", t->recorded, t->abandoned);
+	add_known(v, "untracked", t->recorded, t->table.untracked);
+}
+
+/* --- findings --- */
+
+/* "A <- B <- C": from the innermost wait outwards. */
+static const char *chain_text(const struct tasks_row *row, struct an_report *out)
+{
+	enum { SHOWN = 6 };
+	const char *text = "";
+
+	for (size_t i = 0; i < row->chain_count && i < SHOWN; i++)
+		text = an_report_printf(out, "%s%s%s", text, i ? " <- " : "", row->chain[i]);
+	if (row->chain_count > SHOWN)
+		text = an_report_printf(out, "%s <- ... (%zu more)", text,
+					row->chain_count - SHOWN);
+	return text;
+}
+
+static bool is_stuck(const struct tasks *t, const struct tasks_row *row)
+{
+	const struct task_op_name *op =
+		row->op_name == TASK_NO_NAME ? NULL : &t->names[row->op_name];
+
+	if (row->state != TASKS_AWAITING || row->timer)
+		return false;
+	if (op && !op->ended && op->begun >= MANY_BEGUN && ms(row->age_ns) >= NEVER_ENDED_MS)
+		return true;
+	if (ms(row->age_ns) < OLD_MS)
+		return false;
+	return !op || !op->ended || row->age_ns > OUT_OF_LINE * op->longest_ns;
+}
+
+static void add_stuck(const struct tasks *t, const struct tasks_row *row, struct an_report *out)
+{
+	const struct task_op_name *op =
+		row->op_name == TASK_NO_NAME ? NULL : &t->names[row->op_name];
+	const char *evidence = an_report_printf(out, "the oldest for %s%.0f ms; waits: %s",
+						row->age_at_least ? "at least " : "",
+						ms(row->age_ns), chain_text(row, out));
+
+	if (op)
+		evidence = an_report_printf(out, "%s; %" PRIu64 " begun, %" PRIu64 " ended",
+					    evidence, op->begun, op->ended);
+	an_add_finding(
+		out, AN_WARNING, "tasks.stuck",
+		row->count == 1 ? an_report_printf(out, "A call of %s does not get on", row->method)
+				: an_report_printf(out, "%" PRIu64 " calls of %s do not get on",
+						   row->count, row->method),
+		an_report_printf(out, "%s; the innermost waits for %s", evidence, row->waiting_on),
+		"Look at the innermost method of the chain: what it awaits is never "
+		"completed, or is slow.");
+}
+
+static void add_blocked(const struct tasks_row *row, struct an_report *out)
+{
+	an_add_finding(
+		out, row->count >= MANY_THREADS ? AN_CRITICAL : AN_WARNING, "tasks.sync-over-async",
+		row->count == 1
+			? an_report_printf(out,
+					   "Thread %" PRIu64 " is blocked in %s until a task ends",
+					   row->thread, row->method)
+			: an_report_printf(out,
+					   "%" PRIu64 " threads are blocked in %s until tasks end",
+					   row->count, row->method),
+		an_report_printf(out, "the longest for %s%.0f ms; waits for %s",
+				 row->age_at_least ? "at least " : "", ms(row->age_ns),
+				 row->waiting_on),
+		"Await the task instead of .Result or .Wait(): a blocked pool thread cannot run "
+		"the work that would release it.");
+}
+
+static void add_queued(const struct tasks *t, const struct tasks_row *row, struct an_report *out)
+{
+	an_add_finding(out, AN_WARNING, "tasks.queued",
+		       an_report_printf(out, "%" PRIu64 " tasks of %s are queued and not started",
+					row->count, row->method),
+		       an_report_printf(out,
+					"the oldest for %.0f ms; %" PRIu64 " scheduled, %" PRIu64
+					" started",
+					ms(row->age_ns), t->scheduled, t->started),
+		       "The thread pool does not keep up: its threads are blocked or busy.");
+}
+
+static void check_rows(const struct tasks *t, const struct tasks_rows *r, struct an_report *out)
+{
+	enum { MAX_FINDINGS = 10 };
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->count && n < MAX_FINDINGS; i++) {
+		const struct tasks_row *row = &r->rows[i];
+
+		n++;
+		if (row->cycle)
+			an_add_finding(out, AN_CRITICAL, "tasks.deadlock",
+				       "Tasks wait for each other in a circle",
+				       chain_text(row, out),
+				       "None of them can ever go on: break the circle.");
+		else if (row->state == TASKS_BLOCKED && ms(row->age_ns) >= BLOCKED_MS)
+			add_blocked(row, out);
+		else if (row->state == TASKS_QUEUED && row->count >= MANY_QUEUED &&
+			 ms(row->age_ns) >= QUEUED_MS)
+			add_queued(t, row, out);
+		else if (is_stuck(t, row))
+			add_stuck(t, row, out);
+		else
+			n--;
+	}
+}
+
+static void check_limits(const struct tasks *t, struct an_report *out)
+{
+	if (!t->recorded) {
+		an_add_finding(
+			out, AN_INFO, "tasks.not-recorded",
+			"Pending asynchronous work is not known: no task events were recorded",
+			"no events of System.Threading.Tasks.TplEventSource in the trace",
+			"To see stuck tasks and what they wait for, record with the tasks "
+			"profile.");
+		return;
+	}
+	an_add_finding(out, AN_INFO, "tasks.older-invisible",
+		       "Tasks pending since before the recording are invisible to events",
+		       t->operations ? an_report_printf(out,
+							"%" PRIu64 " operations begun and %" PRIu64
+							" ended while recording",
+							t->begun, t->ended)
+				     : "the runtime (.NET Core 3.1 or older) does not tell when "
+				       "operations begin and end",
+		       "What got stuck earlier and was not touched since leaves no event. Record "
+		       "from the start of the trouble, or take a heap snapshot.");
+	if (t->abandoned)
+		an_add_finding(out, AN_WARNING, "tasks.abandoned",
+			       an_report_printf(out,
+						"%" PRIu64
+						" async methods were thrown away before they ended",
+						t->abandoned),
+			       "IncompleteAsyncMethod events: nobody held them any more",
+			       "What they awaited was never completed.");
+	if (t->table.untracked)
+		an_add_finding(
+			out, AN_WARNING, "tasks.too-many",
+			"More tasks were pending than memory was set aside for",
+			an_report_printf(out, "%" PRIu64 " not followed", t->table.untracked),
+			"Record for a shorter time.");
+}
+
+enum nt_status tasks_report(struct tasks *t, struct an_report *out)
+{
+	struct tasks_rows rows;
+	enum nt_status st = tasks_rows_make(&rows, t);
+
+	if (st == NT_OK) {
+		add_section(t, &rows, an_add_object(an_report_root(out), "tasks"));
+		check_rows(t, &rows, out);
+		check_limits(t, out);
+	}
+	tasks_rows_done(&rows);
+	return st;
+}
