@@ -10,6 +10,8 @@
 #include "src/log.h"
 #include "src/output.h"
 #include "src/process_list.h"
+#include "src/table.h"
+#include "src/utf8.h"
 #include "src/version.h"
 
 struct ps_args {
@@ -96,64 +98,35 @@ static void format_uptime(double s, char *buf, size_t size)
 		snprintf(buf, size, "%lus", t);
 }
 
-enum { COLUMNS = 7 }; /* the command line follows them */
-
-static const char *cell(const struct process *p, size_t column, char *buf, size_t size)
+static const char *or_dash(const char *text)
 {
-	const char *text = NULL;
-
-	switch (column) {
-	case 0:
-		snprintf(buf, size, "%d", (int)p->target->pid);
-		return buf;
-	case 1:
-		text = p->name;
-		break;
-	case 2:
-		text = p->runtime_version;
-		break;
-	case 3:
-		text = p->arch;
-		break;
-	case 4:
-		text = p->user;
-		break;
-	case 5:
-		text = p->container;
-		break;
-	default:
-		format_uptime(p->uptime_s, buf, size);
-		return buf;
-	}
 	return text && *text ? text : "-";
 }
 
 static void print_table(struct out *o, const struct process_list *l)
 {
-	static const char *const heads[COLUMNS] = { "PID",  "NAME",	 "RUNTIME", "ARCH",
-						    "USER", "CONTAINER", "UPTIME" };
-	size_t width[COLUMNS];
-	char buf[32];
+	static const char *const heads[] = { "PID",  "NAME",	  "RUNTIME", "ARCH",
+					     "USER", "CONTAINER", "UPTIME",  "COMMAND" };
+	struct table t;
+	char uptime[32];
 
-	for (size_t c = 0; c < COLUMNS; c++) {
-		width[c] = strlen(heads[c]);
-		for (size_t i = 0; i < l->count; i++) {
-			size_t n = strlen(cell(&l->items[i], c, buf, sizeof(buf)));
-
-			if (n > width[c])
-				width[c] = n;
-		}
-	}
-	for (size_t c = 0; c < COLUMNS; c++)
-		out_printf(o, "%-*s  ", (int)width[c], heads[c]);
-	out_text(o, "COMMAND\n");
+	table_init(&t, "rlllllrl");
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+		table_cell(&t, "%s", heads[i]);
 	for (size_t i = 0; i < l->count; i++) {
 		const struct process *p = &l->items[i];
 
-		for (size_t c = 0; c < COLUMNS; c++)
-			out_printf(o, "%-*s  ", (int)width[c], cell(p, c, buf, sizeof(buf)));
-		out_printf(o, "%s\n", p->command_line ? p->command_line : "-");
+		format_uptime(p->uptime_s, uptime, sizeof(uptime));
+		table_cell(&t, "%d", (int)p->target->pid);
+		table_cell(&t, "%s", or_dash(p->name));
+		table_cell(&t, "%s", or_dash(p->runtime_version));
+		table_cell(&t, "%s", or_dash(p->arch));
+		table_cell(&t, "%s", or_dash(p->user));
+		table_cell(&t, "%s", or_dash(p->container));
+		table_cell(&t, "%s", uptime);
+		table_cell(&t, "%s", or_dash(p->command_line));
 	}
+	table_print(&t, o, true);
 }
 
 static void print_text(struct out *o, const struct process_list *l)
@@ -163,11 +136,15 @@ static void print_text(struct out *o, const struct process_list *l)
 		return;
 	}
 	print_table(o, l);
-	for (size_t i = 0; i < l->count; i++)
-		if (!l->items[i].traceable)
-			out_printf(o, "%d (%s) cannot be traced: %s\n",
-				   (int)l->items[i].target->pid,
-				   l->items[i].name ? l->items[i].name : "", l->items[i].why_not);
+	for (size_t i = 0; i < l->count; i++) {
+		const struct process *p = &l->items[i];
+		char why[sizeof(p->why_not) * 4];
+
+		if (p->traceable)
+			continue;
+		utf8_escape(p->why_not, strlen(p->why_not), why, sizeof(why));
+		out_printf(o, "%d cannot be traced: %s\n", (int)p->target->pid, why);
+	}
 }
 
 static int list(const struct ps_args *args)
