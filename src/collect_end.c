@@ -12,6 +12,7 @@
 #include "src/collect_progress.h"
 #include "src/command.h"
 #include "src/log.h"
+#include "src/process_list.h"
 
 enum { LOOK_AGAIN_MS = 10, LOOK_TIMES = 30 };
 
@@ -74,13 +75,10 @@ static void describe_target(const struct ipc_target *t, char *buf, size_t size)
 static int refuse(const struct collect_settings *s, const struct session_end *end)
 {
 	const struct ipc_target *t = s->target;
-	char why[256], user[64] = "another user";
+	char why[256];
 
-	if (t->uid_known)
-		proc_user_name(t->uid, user, sizeof(user));
 	if (end->why == SESSION_UNREACHABLE && (end->error == -EACCES || end->error == -EPERM))
-		snprintf(why, sizeof(why), "it belongs to user %s: run as %s or as root", user,
-			 user);
+		process_whose(t, why, sizeof(why));
 	else if (end->why == SESSION_UNREACHABLE && end->error == -ECONNREFUSED)
 		snprintf(why, sizeof(why), "its diagnostic socket is dead, or it is just ending");
 	else

@@ -53,12 +53,23 @@ char *process_guess_name(const char *command_line, const char *comm)
 	return longer_name(command_line, comm);
 }
 
+void process_whose(const struct ipc_target *t, char *buf, size_t size)
+{
+	char user[64];
+
+	if (!t->uid_known) {
+		snprintf(buf, size, "it belongs to another user: run as root");
+		return;
+	}
+	proc_user_name(t->uid, user, sizeof(user));
+	if (t->uid == 0)
+		snprintf(buf, size, "it belongs to user %s: run as root", user);
+	else
+		snprintf(buf, size, "it belongs to user %s: run as %s or as root", user, user);
+}
+
 void process_why_not(const struct ipc_target *t, char *buf, size_t size)
 {
-	char user[64] = "another user";
-
-	if (t->uid_known)
-		proc_user_name(t->uid, user, sizeof(user));
 	switch (t->why) {
 	case IPC_WHY_FOUND:
 		snprintf(buf, size, "%s", "");
@@ -79,7 +90,7 @@ void process_why_not(const struct ipc_target *t, char *buf, size_t size)
 				   : "no .NET runtime, or diagnostics disabled");
 		break;
 	case IPC_WHY_NO_ACCESS:
-		snprintf(buf, size, "it belongs to user %s: run as %s or as root", user, user);
+		process_whose(t, buf, size);
 		break;
 	case IPC_WHY_TOO_LONG:
 		snprintf(buf, size, "its TMPDIR is too long for a socket: give it a shorter one");
@@ -93,7 +104,6 @@ void process_why_not(const struct ipc_target *t, char *buf, size_t size)
 /* Why a socket that is there does not serve us. */
 static void describe_silence(struct process *p, const struct process_info *info)
 {
-	const char *user = p->user[0] ? p->user : "another user";
 	int error = info->end.error;
 
 	if (info->end.why == IPC_CONN_TIMEOUT && p->target->stat.state == 'T')
@@ -102,8 +112,7 @@ static void describe_silence(struct process *p, const struct process_info *info)
 		snprintf(p->why_not, sizeof(p->why_not),
 			 "it does not answer: overloaded, or another tool blocks its diagnostics");
 	else if (error == -EACCES || error == -EPERM)
-		snprintf(p->why_not, sizeof(p->why_not),
-			 "it belongs to user %s: run as %s or as root", user, user);
+		process_whose(p->target, p->why_not, sizeof(p->why_not));
 	else if (info->end.why == IPC_CONN_PROTOCOL)
 		snprintf(p->why_not, sizeof(p->why_not), "%s", ipc_status_text(info->end.status));
 	else
@@ -224,11 +233,11 @@ static void fill_gaps(struct process_list *l, const char *root)
 	for (size_t i = 0; i < l->count; i++) {
 		struct process *p = &l->items[i];
 
-		if (p->traceable && (!p->runtime_version || !*p->runtime_version)) {
+		if (!p->runtime_version || !*p->runtime_version) {
 			free(p->runtime_version);
 			p->runtime_version = version_from_maps(root, p->target->pid);
 		}
-		if (p->traceable && !p->arch) {
+		if (!p->arch) {
 			const char *arch = proc_exe_arch(root, p->target->pid);
 
 			p->arch = arch ? strdup(arch) : NULL;

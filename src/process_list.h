@@ -44,6 +44,8 @@ bool process_is_named(const struct process *p, const char *name);
 
 /* For one process: why there is no socket, for people.  Needs t->why other than IPC_WHY_FOUND. */
 void process_why_not(const struct ipc_target *t, char *buf, size_t size);
+/* Whose it is and who may trace it. */
+void process_whose(const struct ipc_target *t, char *buf, size_t size);
 /* "app", from "dotnet /srv/app.dll --x" or the process's name; the caller frees it. */
 char *process_guess_name(const char *command_line, const char *comm);
 
