@@ -87,29 +87,36 @@ struct nt_capture *nt_get_capture(struct nt_decoder *d, uint64_t id)
 	return &d->captures[i];
 }
 
-static enum nt_status note_loss(struct nt_decoder *d, uint64_t thread, uint64_t lost,
-				uint64_t ticks)
+/* The loss row of that thread, made when new; NULL: no memory. */
+static struct nt_thread_loss *loss_row(struct nt_decoder *d, uint64_t thread)
 {
 	uint32_t i = nt_idmap_get(&d->loss_by_thread, thread);
 	struct nt_thread_loss *grown;
 
+	if (i != NT_IDMAP_NONE)
+		return &d->losses[i];
+	grown = nt_grow(d->alloc, d->losses, d->loss_count, &d->loss_room, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	d->losses = grown;
+	if (nt_idmap_put(&d->loss_by_thread, thread, (uint32_t)d->loss_count) < 0)
+		return NULL;
+	grown[d->loss_count] = (struct nt_thread_loss){ .thread_id = thread };
+	return &grown[d->loss_count++];
+}
+
+static enum nt_status note_loss(struct nt_decoder *d, uint64_t thread, uint64_t lost,
+				uint64_t ticks)
+{
+	bool known = nt_idmap_get(&d->loss_by_thread, thread) != NT_IDMAP_NONE;
+	struct nt_thread_loss *row;
+
+	/* Beyond the limit all other threads together have one row. */
+	row = loss_row(d, known || d->loss_count < MAX_LOSS_ROWS ? thread : UINT64_MAX);
+	if (!row)
+		return nt_fail_nomem(d);
+	row->lost += lost;
 	d->stats.lost += lost;
-	if (i == NT_IDMAP_NONE) {
-		if (d->loss_count >= MAX_LOSS_ROWS)
-			thread = UINT64_MAX; /* all the others together */
-		grown = nt_grow(d->alloc, d->losses, d->loss_count, &d->loss_room, sizeof(*grown));
-		if (!grown)
-			return nt_fail_nomem(d);
-		d->losses = grown;
-		i = nt_idmap_get(&d->loss_by_thread, thread);
-		if (i == NT_IDMAP_NONE) {
-			i = (uint32_t)d->loss_count;
-			if (nt_idmap_put(&d->loss_by_thread, thread, i) < 0)
-				return nt_fail_nomem(d);
-			d->losses[d->loss_count++] = (struct nt_thread_loss){ .thread_id = thread };
-		}
-	}
-	d->losses[i].lost += lost;
 	if (!d->sink->lost)
 		return NT_OK;
 	return d->sink->lost(d->ctx, thread, lost, nt_ticks_to_ns(&d->trace, ticks));
