@@ -78,7 +78,8 @@ enum an_needs {
 struct an_class {
 	const char *name; /* its section of the report */
 	const char *summary;
-	const struct an_provider *providers;
+	const struct an_provider *providers; /* what collect enables by default: cheap */
+	const struct an_provider *on_request; /* its own profile: instead of providers; may be NULL */
 	/* Which events it wants; asked once per definition.  NULL: all. */
 	bool (*wants)(const struct nt_event_def *def);
 	struct analyzer *(*new)(struct an_shared *shared); /* NULL: out of memory */
@@ -92,6 +93,10 @@ extern const struct an_class an_class_trace; /* metadata of the trace, counts, l
 extern const struct an_class an_class_cpu;
 extern const struct an_class an_class_gc;
 extern const struct an_class an_class_tasks;
+extern const struct an_class an_class_alloc;
+extern const struct an_class an_class_exceptions;
+extern const struct an_class an_class_jit;
+extern const struct an_class an_class_counters; /* EventCounters and Meters as time series */
 
 /* All of them, in the order of the report; ends at NULL. */
 extern const struct an_class *const an_classes[];
