@@ -10,7 +10,8 @@
 enum {
 	MIN_SAMPLES = 50, /* running samples below which no method is called hot */
 	HOT_PERCENT = 20, /* of the running samples, in one method */
-	IDLE_PERCENT = 5, /* running samples of all: mostly waiting */
+	IDLE_PERCENT = 5, /* running samples of all: mostly waiting, */
+	WAITING_PERCENT = 50, /* if so many are known to wait */
 	UNRESOLVED_PERCENT = 10,
 	COARSE_NS = 5 * 1000 * 1000, /* between rounds of samples */
 	NAME_BYTES = 512,
@@ -92,7 +93,8 @@ static void check_idle(const struct cpu *c, const struct cpu_totals *t, struct a
 {
 	double running = percent(t->samples[CPU_ON], c->samples);
 
-	if (running >= IDLE_PERCENT || c->source != CPU_SOURCE_SAMPLER)
+	if (running >= IDLE_PERCENT || c->source != CPU_SOURCE_SAMPLER ||
+	    percent(t->samples[CPU_WAITING], c->samples) < WAITING_PERCENT)
 		return;
 	an_add_finding(
 		out, AN_INFO, "cpu.mostly-waiting", "The process was mostly waiting, not computing",
