@@ -17,6 +17,7 @@ enum { COMM_MAX = 15 }; /* what the kernel keeps of a name */
 struct asking {
 	uv_loop_t *loop;
 	struct process *process;
+	const char *root;
 	struct process_info info;
 	size_t socket;
 	uint64_t ask_ms;
@@ -102,11 +103,14 @@ void process_why_not(const struct ipc_target *t, char *buf, size_t size)
 }
 
 /* Why a socket that is there does not serve us. */
-static void describe_silence(struct process *p, const struct process_info *info)
+static void describe_silence(struct process *p, const struct process_info *info, const char *root)
 {
 	int error = info->end.error;
+	struct proc_stat now = p->target->stat;
 
-	if (info->end.why == IPC_CONN_TIMEOUT && p->target->stat.state == 'T')
+	proc_read_stat(root, p->target->pid, &now); /* it may have stopped since */
+
+	if (info->end.why == IPC_CONN_TIMEOUT && now.state == 'T')
 		snprintf(p->why_not, sizeof(p->why_not), "the process is stopped (SIGCONT)");
 	else if (info->end.why == IPC_CONN_TIMEOUT)
 		snprintf(p->why_not, sizeof(p->why_not),
@@ -180,7 +184,7 @@ static void on_answer(void *ctx)
 			return;
 	}
 	if (!a->process->traceable)
-		describe_silence(a->process, &a->info);
+		describe_silence(a->process, &a->info, a->root);
 	process_info_done(&a->info);
 }
 
@@ -203,7 +207,7 @@ static void fill(struct process *p, const struct ipc_target *t, const char *root
 		process_why_not(t, p->why_not, sizeof(p->why_not));
 }
 
-static bool ask_all(struct process_list *l, uint64_t ask_ms)
+static bool ask_all(struct process_list *l, const char *root, uint64_t ask_ms)
 {
 	struct asking *all = calloc(l->count ? l->count : 1, sizeof(*all));
 	uv_loop_t loop;
@@ -216,7 +220,9 @@ static bool ask_all(struct process_list *l, uint64_t ask_ms)
 		const struct ipc_target *t = l->items[i].target;
 		struct asking *a = &all[i];
 
-		*a = (struct asking){ .loop = &loop, .process = &l->items[i], .ask_ms = ask_ms };
+		*a = (struct asking){
+			.loop = &loop, .process = &l->items[i], .root = root, .ask_ms = ask_ms
+		};
 		if (t->why == IPC_WHY_FOUND &&
 		    !process_info_ask(&loop, t->sockets[0].path, ask_ms, &a->info, on_answer, a))
 			snprintf(l->items[i].why_not, sizeof(l->items[i].why_not), "out of memory");
@@ -261,7 +267,7 @@ bool process_list_load(struct process_list *ret, const char *root, uint64_t ask_
 	ret->count = ret->found.count;
 	for (size_t i = 0; i < ret->count; i++)
 		fill(&ret->items[i], &ret->found.targets[i], root);
-	if (!ask_all(ret, ask_ms)) {
+	if (!ask_all(ret, root, ask_ms)) {
 		log_error("cannot ask the processes: out of memory");
 		process_list_done(ret);
 		return false;
