@@ -270,11 +270,12 @@ static void consume(struct nt_decoder *d, struct nt_span *in, const uint8_t *p, 
 
 enum nt_status nt_decoder_push(struct nt_decoder *d, const void *data, size_t len)
 {
-	struct nt_span in = nt_span_of(data, len);
 	enum nt_status st = d->status;
+	struct nt_span in;
 
 	if (st != NT_OK || !len)
 		return st;
+	in = nt_span_of(data, len);
 	d->stats.bytes += len;
 	while (st == NT_OK && d->state != ST_DONE) {
 		size_t bytes = d->need;
