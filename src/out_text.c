@@ -47,28 +47,26 @@ void text_head(struct out *o, const char *name)
 	out_char(o, '\n');
 }
 
-void text_wrap(struct out *o, size_t indent, const char *text)
+void text_wrap(struct out *o, size_t indent, const char *mark, const char *text)
 {
-	size_t at = 0;
+	size_t margin = indent + strlen(mark), at = margin;
+	bool first = true;
 
-	while (*text) {
+	out_printf(o, "%*s%s", (int)indent, "", mark);
+	for (text += strspn(text, " \n"); *text; text += strspn(text, " \n")) {
 		size_t len = strcspn(text, " \n");
 
-		if (at && at + 1 + len > TEXT_WIDTH) {
-			out_char(o, '\n');
-			at = 0;
-		}
-		if (at) {
+		if (!first && at + 1 + len > TEXT_WIDTH) {
+			out_printf(o, "\n%*s", (int)margin, "");
+			at = margin;
+		} else if (!first) {
 			out_char(o, ' ');
 			at++;
-		} else {
-			out_printf(o, "%*s", (int)indent, "");
-			at = indent;
 		}
 		put_safe(o, text, len);
 		at += len;
 		text += len;
-		text += strspn(text, " \n");
+		first = false;
 	}
 	out_char(o, '\n');
 }
@@ -78,9 +76,9 @@ void text_more(struct out *o, size_t shown, const struct an_value *array, size_t
 {
 	/* The analyzer may have cut the list already. */
 	if (array && shown < array->count)
-		out_printf(o, "  … %zu more %s: --top 0 shows all\n", array->count - shown, what);
+		out_printf(o, "  ... %zu more %s: --top 0 shows all\n", array->count - shown, what);
 	else if (top && shown == top)
-		out_printf(o, "  … the first %zu %s: --top 0 shows all\n", top, what);
+		out_printf(o, "  ... the first %zu %s: --top 0 shows all\n", top, what);
 }
 
 bool text_has(const struct an_value *v, const char *path)
@@ -157,9 +155,9 @@ static void put_finding(struct out *o, const struct an_value *f)
 	text_put(o, TEXT_BOLD, an_get_text(f, "title", ""));
 	out_printf(o, "  [%s]\n", an_get_text(f, "id", ""));
 	if (*an_get_text(f, "evidence", ""))
-		text_wrap(o, 12, an_get_text(f, "evidence", ""));
+		text_wrap(o, 12, "", an_get_text(f, "evidence", ""));
 	if (*an_get_text(f, "advice", ""))
-		text_wrap(o, 12, an_get_text(f, "advice", ""));
+		text_wrap(o, 12, "-> ", an_get_text(f, "advice", ""));
 }
 
 static void put_findings(struct out *o, const struct an_value *root)
@@ -170,8 +168,10 @@ static void put_findings(struct out *o, const struct an_value *root)
 	out_char(o, '\n');
 	if (!findings || !findings->count)
 		out_text(o, "  Nothing stands out in what was recorded.\n");
-	for (const struct an_value *f = findings ? findings->first : NULL; f; f = f->next)
+	for (const struct an_value *f = findings ? findings->first : NULL; f; f = f->next) {
 		put_finding(o, f);
+		out_text(o, f->next ? "\n" : "");
+	}
 }
 
 void report_text(struct out *o, const struct an_value *root, const struct report_choice *choice)

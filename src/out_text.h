@@ -16,9 +16,9 @@ enum text_style { TEXT_PLAIN, TEXT_BOLD, TEXT_DIM, TEXT_RED, TEXT_YELLOW, TEXT_C
 void text_put(struct out *o, enum text_style style, const char *text);
 /* An empty line, then the name of a section. */
 void text_head(struct out *o, const char *name);
-/* Words in lines of 100 columns at most, each indented; the first line as well. */
-void text_wrap(struct out *o, size_t indent, const char *text);
-/* "… 133 more methods: --top 0 shows all" when rows were, or may have been, left out. */
+/* Words in lines of 100 columns at most, indented; the mark stands before the first. */
+void text_wrap(struct out *o, size_t indent, const char *mark, const char *text);
+/* "... 133 more methods: --top 0 shows all" when rows were, or may have been, left out. */
 void text_more(struct out *o, size_t shown, const struct an_value *array, size_t top,
 	       const char *what);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The sections of the text report, one function each. */
+/* The sections of the text report on CPU use and garbage collection. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +8,12 @@
 
 #include "src/out_text.h"
 
-enum { HOT_PATH_ROWS = 25, THREAD_ROWS = 8, CHAIN_ROWS = 12 };
+enum {
+	HOT_PATH_ROWS = 25,
+	THREAD_ROWS = 8,
+	FEW_SAMPLES = 100, /* below that the order of methods is chance */
+	FEW_ROWS = 5,
+};
 
 static double percent(uint64_t part, uint64_t all)
 {
@@ -133,9 +138,20 @@ static void put_cpu_threads(struct out *o, const struct an_value *threads, size_
 	text_more(o, rows, threads, 0, "threads");
 }
 
+/* The samples that the view ranks. */
+static uint64_t ranked(const struct an_value *cpu)
+{
+	const char *view = an_get_text(cpu, "view", "cpu");
+
+	if (strcmp(view, "wall") == 0)
+		return an_get_u64(cpu, "samples", 0);
+	return an_get_u64(cpu, strcmp(view, "cpu") == 0 ? "samples_on_cpu" : "samples_waiting", 0);
+}
+
 void text_cpu(struct out *o, const struct an_value *cpu, size_t top)
 {
 	char head[64];
+	bool few;
 
 	snprintf(head, sizeof(head), "CPU (view: %s)", an_get_text(cpu, "view", "cpu"));
 	text_head(o, head);
@@ -144,140 +160,164 @@ void text_cpu(struct out *o, const struct an_value *cpu, size_t top)
 		return;
 	}
 	put_sample_line(o, cpu);
-	put_methods(o, cpu, top);
-	put_hot_path(o, an_get(cpu, "hot_path"), top);
+	few = top && ranked(cpu) < FEW_SAMPLES;
+	if (few)
+		out_printf(o,
+			   "  only %" PRIu64
+			   " of them count in this view: their order means little\n",
+			   ranked(cpu));
+	put_methods(o, cpu, few && top > FEW_ROWS ? FEW_ROWS : top);
+	if (!few)
+		put_hot_path(o, an_get(cpu, "hot_path"), top);
 	put_cpu_threads(o, an_get(cpu, "threads"), top);
 }
 
-static void put_collections(struct out *o, const struct an_value *list, size_t top)
+/* A number in a table: its column says the unit.  "-" for what was not recorded. */
+static void cell_ms(struct table *t, const struct an_value *v, const char *path, int decimals)
 {
-	static const char *const columns[] = { "number", "generation", "type", "reason" };
+	if (text_has(v, path))
+		table_cell(t, "%.*f", decimals, an_get_f64(v, path, 0));
+	else
+		table_cell(t, "-");
+}
+
+static void cell_bytes(struct table *t, const struct an_value *v, const char *path)
+{
+	char text[48];
+
+	text_bytes(v, path, text, sizeof(text));
+	table_cell(t, "%s", text_has(v, path) ? text : "-");
+}
+
+static void cell_any(struct table *t, const struct an_value *v, const char *path)
+{
+	char text[48];
+
+	text_number(v, path, text, sizeof(text));
+	table_cell(t, "%s", an_get_text(v, path, text_has(v, path) ? text : "-"));
+}
+
+static void heads(struct table *t, const char *const *names)
+{
+	for (; *names; names++)
+		table_cell(t, "%s", *names);
+}
+
+static void put_generations(struct out *o, const struct an_value *list)
+{
+	static const char *const names[] = { "gen", "type", "count", "pause ms", "longest", NULL };
+	const struct an_value *v = list ? list->first : NULL;
+	struct table t;
+
+	if (!v)
+		return;
+	out_char(o, '\n');
+	table_init(&t, "rlrrr");
+	heads(&t, names);
+	for (; v; v = v->next) {
+		cell_any(&t, v, "generation");
+		cell_any(&t, v, "type");
+		cell_any(&t, v, "count");
+		cell_ms(&t, v, "pause_total_ms", 3);
+		cell_ms(&t, v, "pause_max_ms", 3);
+	}
+	table_print(&t, o, true);
+}
+
+static void put_collections(struct out *o, const struct an_value *gc, size_t top)
+{
+	static const char *const names[] = { "gc",	 "gen",	   "type",  "reason",	"start ms",
+					     "pause ms", "before", "after", "promoted", NULL };
+	const struct an_value *list = an_get(gc, "collections");
+	uint64_t hidden = an_get_u64(gc, "collections_not_shown", 0);
 	size_t rows = text_rows(list, top);
 	const struct an_value *v = rows ? list->first : NULL;
 	struct table t;
-	char text[64];
 
 	if (!rows)
 		return;
-	out_char(o, '\n');
+	out_printf(o, "\n  %s\n",
+		   hidden ? "the collections with the longest pauses, by time" : "all collections");
 	table_init(&t, "rrllrrrrr");
-	table_cell(&t, "gc");
-	table_cell(&t, "gen");
-	table_cell(&t, "type");
-	table_cell(&t, "reason");
-	table_cell(&t, "start");
-	table_cell(&t, "pause");
-	table_cell(&t, "before");
-	table_cell(&t, "after");
-	table_cell(&t, "promoted");
+	heads(&t, names);
 	for (size_t i = 0; i < rows; i++, v = v->next) {
-		for (size_t c = 0; c < 4; c++) {
-			text_number(v, columns[c], text, sizeof(text));
-			table_cell(&t, "%s", an_get_text(v, columns[c], text));
-		}
-		text_ms(v, "start_ms", text, sizeof(text));
-		table_cell(&t, "%s", text);
-		text_ms(v, "pause_ms", text, sizeof(text));
-		table_cell(&t, "%s", text_has(v, "pause_ms") ? text : "-");
-		text_bytes(v, "heap_before_bytes", text, sizeof(text));
-		table_cell(&t, "%s", text_has(v, "heap_before_bytes") ? text : "-");
-		text_bytes(v, "heap_after_bytes", text, sizeof(text));
-		table_cell(&t, "%s", text_has(v, "heap_after_bytes") ? text : "-");
-		text_bytes(v, "promoted_bytes", text, sizeof(text));
-		table_cell(&t, "%s", text_has(v, "promoted_bytes") ? text : "-");
+		cell_any(&t, v, "number");
+		cell_any(&t, v, "generation");
+		cell_any(&t, v, "type");
+		cell_any(&t, v, "reason");
+		cell_ms(&t, v, "start_ms", 1);
+		cell_ms(&t, v, "pause_ms", 3);
+		cell_bytes(&t, v, "heap_before_bytes");
+		cell_bytes(&t, v, "heap_after_bytes");
+		cell_bytes(&t, v, "promoted_bytes");
 	}
 	table_print(&t, o, true);
-	text_more(o, rows, list, top, "collections");
+	if (hidden)
+		out_printf(o, "  ... %" PRIu64 " more: --top 0 shows all that were kept\n", hidden);
 }
 
 static void put_pauses(struct out *o, const struct an_value *gc)
 {
-	char total[48], max[48], p50[48], p95[48], p99[48], text[48];
+	char total[48], max[48], p50[48], p95[48], p99[48];
 
 	text_ms(gc, "pause_total_ms", total, sizeof(total));
 	text_ms(gc, "pause_max_ms", max, sizeof(max));
 	text_ms(gc, "pause_p50_ms", p50, sizeof(p50));
 	text_ms(gc, "pause_p95_ms", p95, sizeof(p95));
 	text_ms(gc, "pause_p99_ms", p99, sizeof(p99));
-	out_printf(o, "  pauses     %s in all", total);
+	out_printf(o, "  pauses       %s in all", total);
 	if (text_has(gc, "pause_percent"))
 		out_printf(o, ", %.1f %% of the time", an_get_f64(gc, "pause_percent", 0));
-	out_printf(o, "; longest %s, half under %s, 95 %% under %s, 99 %% under %s\n", max, p50,
-		   p95, p99);
+	if (text_has(gc, "pause_max_ms"))
+		out_printf(o,
+			   "; longest %s\n               half under %s, 95 %% under %s, 99 %% "
+			   "under %s",
+			   max, p50, p95, p99);
+	out_char(o, '\n');
+}
+
+static void put_bytes(struct out *o, const struct an_value *gc)
+{
+	char text[48];
+
 	text_bytes(gc, "allocated_bytes", text, sizeof(text));
-	out_printf(o, "  allocated  %s", text);
+	out_printf(o, "  allocated    %s", text);
 	if (text_has(gc, "allocation_rate_bytes_per_s")) {
 		text_bytes(gc, "allocation_rate_bytes_per_s", text, sizeof(text));
 		out_printf(o, ", %s a second", text);
 	}
 	text_bytes(gc, "promoted_bytes", text, sizeof(text));
-	out_printf(o, "; promoted %s\n", text);
+	out_printf(o, "\n  promoted     %s\n", text);
 }
 
 void text_gc(struct out *o, const struct an_value *gc, size_t top)
 {
+	char text[48];
+
 	text_head(o, "GARBAGE COLLECTION");
 	if (!text_has(gc, "count")) {
 		out_text(o, "  not recorded\n");
 		return;
 	}
-	out_printf(o,
-		   "  count      %" PRIu64 ": gen0 %" PRIu64 ", gen1 %" PRIu64 ", gen2 %" PRIu64
-		   "; %" PRIu64 " in the background, %" PRIu64 " induced\n",
-		   an_get_u64(gc, "count", 0), an_get_u64(gc, "gen0", 0), an_get_u64(gc, "gen1", 0),
-		   an_get_u64(gc, "gen2", 0), an_get_u64(gc, "background", 0),
-		   an_get_u64(gc, "induced", 0));
-	put_pauses(o, gc);
-	put_collections(o, an_get(gc, "collections"), top);
-}
-
-static void put_chain(struct out *o, const struct an_value *chain)
-{
-	size_t rows = text_rows(chain, CHAIN_ROWS);
-	const struct an_value *v = rows ? chain->first : NULL;
-
-	for (size_t i = 0; i < rows; i++, v = v->next) {
-		out_text(o, "      awaited by ");
-		text_put(o, TEXT_PLAIN,
-			 v->kind == AN_TEXT ? v->text : an_get_text(v, "method", "?"));
-		out_char(o, '\n');
-	}
-	text_more(o, rows, chain, 0, "frames");
-}
-
-static void put_pending(struct out *o, const struct an_value *v)
-{
-	char count[48], age[48];
-
-	text_number(v, "count", count, sizeof(count));
-	text_ms(v, "age_ms", age, sizeof(age));
-	out_printf(o, "  %6s  ", text_has(v, "count") ? count : "1");
-	text_put(o, TEXT_BOLD, an_get_text(v, "method", "?"));
-	out_printf(o, "  %s", an_get_text(v, "state", "pending"));
-	if (text_has(v, "age_ms"))
-		out_printf(o, ", oldest %s", age);
-	if (text_has(v, "waiting_on")) {
-		out_text(o, ", waits on ");
-		text_put(o, TEXT_PLAIN, an_get_text(v, "waiting_on", ""));
-	}
+	out_printf(o, "  collections  %" PRIu64, an_get_u64(gc, "count", 0));
+	if (an_get_u64(gc, "count", 0))
+		out_printf(o,
+			   ": %" PRIu64 " of generation 0, %" PRIu64 " of 1, %" PRIu64
+			   " of 2; %" PRIu64 " in the background, %" PRIu64 " induced",
+			   an_get_u64(gc, "gen0", 0), an_get_u64(gc, "gen1", 0),
+			   an_get_u64(gc, "gen2", 0), an_get_u64(gc, "background", 0),
+			   an_get_u64(gc, "induced", 0));
 	out_char(o, '\n');
-	put_chain(o, an_get(v, "chain"));
-}
-
-void text_tasks(struct out *o, const struct an_value *tasks, size_t top)
-{
-	const struct an_value *pending = an_get(tasks, "pending");
-	size_t rows = text_rows(pending, top);
-	const struct an_value *v = rows ? pending->first : NULL;
-
-	text_head(o, "TASKS");
-	if (!pending || pending->kind == AN_NULL) {
-		out_text(o, "  not recorded\n");
-		return;
+	if (an_get_u64(gc, "pauses", 1))
+		put_pauses(o, gc);
+	if (an_get_u64(gc, "other_suspensions", 0)) {
+		text_ms(gc, "other_suspensions_ms", text, sizeof(text));
+		out_printf(o,
+			   "  other stops  %" PRIu64
+			   ", %s in all (the sampler stops the program too)\n",
+			   an_get_u64(gc, "other_suspensions", 0), text);
 	}
-	if (!rows)
-		out_text(o, "  nothing was pending when the recording ended\n");
-	for (size_t i = 0; i < rows; i++, v = v->next)
-		put_pending(o, v);
-	text_more(o, rows, pending, top, "groups");
+	put_bytes(o, gc);
+	put_generations(o, an_get(gc, "by_generation"));
+	put_collections(o, gc, top);
 }

@@ -38,6 +38,8 @@ static void put_process(struct table *t, const struct an_value *trace)
 	join(text, sizeof(text), an_get_text(trace, "runtime", ""));
 	join(text, sizeof(text), an_get_text(trace, "os", ""));
 	join(text, sizeof(text), an_get_text(trace, "arch", ""));
+	if (!*text)
+		join(text, sizeof(text), "not recorded");
 	if (text_has(trace, "processors")) {
 		char n[32];
 
@@ -45,7 +47,7 @@ static void put_process(struct table *t, const struct an_value *trace)
 			 an_get_u64(trace, "processors", 0));
 		join(text, sizeof(text), n);
 	}
-	row(t, "runtime", *text ? text : "not recorded");
+	row(t, "runtime", text);
 }
 
 static void put_recording(struct table *t, const struct an_value *trace)
@@ -60,7 +62,8 @@ static void put_recording(struct table *t, const struct an_value *trace)
 		 an_get_u64(trace, "events", 0), an_get_u64(trace, "events_lost", 0));
 	row(t, "events", text);
 	if (text_has(trace, "truncated_at"))
-		snprintf(text, sizeof(text), "no: fault at byte %" PRIu64,
+		snprintf(text, sizeof(text), "no: fault at byte %" PRIu64 " (0x%" PRIx64 ")",
+			 an_get_u64(trace, "truncated_at", 0),
 			 an_get_u64(trace, "truncated_at", 0));
 	else
 		snprintf(text, sizeof(text), "%s", an_get_u64(trace, "complete", 0) ? "yes" : "no");

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The section of the text report on asynchronous work that has not ended. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/out_text.h"
+
+enum { CHAIN_ROWS = 12, INDENT = 9 };
+
+static void put_counts(struct out *o, const struct an_value *tasks)
+{
+	char text[48];
+
+	if (text_has(tasks, "operations_begun"))
+		out_printf(o,
+			   "  %" PRIu64 " operations began and %" PRIu64
+			   " ended while it was recorded\n",
+			   an_get_u64(tasks, "operations_begun", 0),
+			   an_get_u64(tasks, "operations_ended", 0));
+	text_number(tasks, "healthy", text, sizeof(text));
+	if (an_get_u64(tasks, "healthy", 0))
+		out_printf(o, "  %s more wait for a timer: no sign of trouble\n", text);
+}
+
+/* From the innermost wait outwards; one that only repeats the method says nothing. */
+static void put_chain(struct out *o, const struct an_value *chain, const char *method, size_t top)
+{
+	size_t rows = text_rows(chain, top ? CHAIN_ROWS : 0);
+	const struct an_value *v = rows ? chain->first : NULL;
+
+	if (rows == 1 && v->kind == AN_TEXT && strcmp(v->text, method) == 0)
+		return;
+	for (size_t i = 0; i < rows; i++, v = v->next) {
+		out_printf(o, "%*s%s", INDENT, "", i ? "<- " : "");
+		text_put(o, TEXT_PLAIN, v->kind == AN_TEXT ? v->text : "?");
+		out_char(o, '\n');
+	}
+	text_more(o, rows, chain, 0, "frames");
+}
+
+static void put_pending(struct out *o, const struct an_value *v, size_t top)
+{
+	uint64_t count = an_get_u64(v, "count", 1);
+	const char *method = an_get_text(v, "method", "an unknown method");
+	char age[48];
+
+	text_ms(v, "age_ms", age, sizeof(age));
+	out_printf(o, "\n  %4" PRIu64 " x ", count);
+	text_put(o, TEXT_BOLD, method);
+	out_text(o, ": ");
+	text_put(o, TEXT_PLAIN, an_get_text(v, "state", "pending"));
+	if (text_has(v, "age_ms"))
+		out_printf(o, "%s for %s%s", count > 1 ? ", the oldest" : "",
+			   an_get_u64(v, "age_at_least", 0) ? "at least " : "", age);
+	if (text_has(v, "thread_id"))
+		out_printf(o, ", thread %" PRIu64, an_get_u64(v, "thread_id", 0));
+	out_char(o, '\n');
+	put_chain(o, an_get(v, "chain"), method, top);
+	if (text_has(v, "waiting_on"))
+		text_wrap(o, INDENT, "waits for ", an_get_text(v, "waiting_on", ""));
+}
+
+void text_tasks(struct out *o, const struct an_value *tasks, size_t top)
+{
+	const struct an_value *pending = an_get(tasks, "pending");
+	size_t rows = text_rows(pending, top);
+	const struct an_value *v = rows ? pending->first : NULL;
+	uint64_t kinds = an_get_u64(tasks, "pending_kinds", rows);
+
+	text_head(o, "TASKS");
+	if (!pending || pending->kind == AN_NULL) {
+		out_text(o, "  not recorded\n");
+		return;
+	}
+	put_counts(o, tasks);
+	if (!rows)
+		out_text(o, "  nothing else was pending when the recording ended\n");
+	for (size_t i = 0; i < rows; i++, v = v->next)
+		put_pending(o, v, top);
+	if (kinds > rows)
+		out_printf(o, "\n  ... %" PRIu64 " more kinds: --top 0 shows all that were kept\n",
+			   kinds - rows);
+}
