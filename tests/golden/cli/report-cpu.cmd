@@ -1,0 +1,1 @@
+drdotnet-trace report --top 5 fixtures/cpu-net10.nettrace.zst summary cpu

@@ -1,0 +1,1 @@
+drdotnet-trace report --top 5 fixtures/gc-net10.nettrace.zst gc

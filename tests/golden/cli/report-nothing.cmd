@@ -1,0 +1,1 @@
+drdotnet-trace fixtures/synthetic-v6.nettrace

@@ -1,0 +1,1 @@
+drdotnet-trace report - summary < fixtures/synthetic-v4.nettrace

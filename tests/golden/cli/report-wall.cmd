@@ -1,0 +1,1 @@
+drdotnet-trace report --top 5 --view wall fixtures/deadlock-net10.nettrace.zst cpu
