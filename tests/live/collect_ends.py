@@ -9,8 +9,8 @@ import signal
 import subprocess
 import time
 
-from live import (PROGRAM, Running, check, done, events, in_process_sessions, part_file, run, scratch, shop,
-                  wait_until)
+from live import (PROGRAM, Running, check, done, events, freeze, in_process_sessions, part_file,
+                  run, scratch, shop, wait_until)
 
 TARGET = "net10"
 
@@ -70,7 +70,7 @@ def nohup(folder, app):
 def twice(folder, app):
     """The second Ctrl-C does not wait for a runtime that does not answer."""
     r = recording(folder, app, "twice.nettrace", "--duration", "60s")
-    os.kill(app.pid, signal.SIGSTOP)
+    freeze(app.pid)
     r.signal(signal.SIGINT)
     time.sleep(0.6)
     begin = time.monotonic()
@@ -86,7 +86,7 @@ def twice(folder, app):
 def stop_timeout(folder, app):
     """A target that never ends its stream does not keep us."""
     r = recording(folder, app, "bound.nettrace", "--duration", "60s", "--stop-timeout", "1s")
-    os.kill(app.pid, signal.SIGSTOP)
+    freeze(app.pid)
     begin = time.monotonic()
     r.signal(signal.SIGTERM)
     result = r.finish()
@@ -226,7 +226,7 @@ def unreachable(app):
     check(r.code == 5 and "no diagnostic socket" in r.err, "unreachable: no .NET process", r)
     r = run("collect", "-n", "no-such-name", "--duration", "1s", "-o", "none")
     check(r.code == 5, "unreachable: no such name", r)
-    os.kill(app.pid, signal.SIGSTOP)
+    freeze(app.pid)
     r = run("collect", "-p", app.pid, "--timeout", "1s", "-o", "none")
     os.kill(app.pid, signal.SIGCONT)
     check(r.code == 5 and 0.9 < r.seconds < 3, "unreachable: --timeout covers everything", r)

@@ -3,10 +3,11 @@
 """ps: which processes there are, of which runtime, and why one cannot be traced."""
 
 import os
+import signal
 import subprocess
 import time
 
-from live import App, check, done, run, scratch, shop, skip, wait_until, workload
+from live import App, check, done, freeze, run, scratch, shop, skip, wait_until, workload
 
 VERSIONS = {"net31": "3.1.", "net8": "8.", "net9": "9.", "net10": "10.", "net11": "11.",
             "aot10": "10."}
@@ -65,9 +66,9 @@ def not_traceable(folder):
             # Other users cannot see much, but they are told whose it is.
             p = processes(preexec_fn=lambda: (os.setgid(65534), os.setuid(65534))).get(app.pid)
             check(p and p["traceable"] is False and "root" in p["why_not"], "other user", p)
-        os.kill(app.pid, 19)
+        freeze(app.pid)
         p = processes("--timeout", "200ms").get(app.pid)
-        os.kill(app.pid, 18)
+        os.kill(app.pid, signal.SIGCONT)
         check(p and p["traceable"] is False and "stopped" in p["why_not"], "stopped: says so", p)
 
 
