@@ -177,6 +177,22 @@ struct an_value *an_add_uint_named(struct an_value *parent, const char *name, ui
 	return an_add_uint(parent, keep(parent->owner, name, strlen(name)), v);
 }
 
+struct an_value *an_add_double_named(struct an_value *parent, const char *name, double f,
+				     unsigned decimals)
+{
+	if (!parent)
+		return NULL;
+	return an_add_double(parent, keep(parent->owner, name, strlen(name)), f, decimals);
+}
+
+struct an_value *an_add_textn_named(struct an_value *parent, const char *name, const char *text,
+				    size_t len)
+{
+	if (!parent)
+		return NULL;
+	return an_add_textn(parent, keep(parent->owner, name, strlen(name)), text, len);
+}
+
 void an_add_finding(struct an_report *r, enum an_severity severity, const char *id,
 		    const char *title, const char *evidence, const char *advice)
 {

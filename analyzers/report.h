@@ -13,6 +13,9 @@
 
 #include "nettrace/nettrace.h"
 
+/* As decimals: as many digits as it takes to read the same number back. */
+#define AN_SHORTEST 99
+
 enum an_kind { AN_NULL, AN_BOOL, AN_UINT, AN_INT, AN_DOUBLE, AN_TEXT, AN_OBJECT, AN_ARRAY };
 
 struct an_report;
@@ -57,8 +60,12 @@ struct an_value *an_add_textn(struct an_value *parent, const char *name, const c
 struct an_value *an_add_bool(struct an_value *parent, const char *name, bool v);
 /* "Not recorded". */
 struct an_value *an_add_null(struct an_value *parent, const char *name);
-/* A member whose name is data (an event's "Provider/ID/vN"); the name is copied. */
+/* Members whose name is data (an event's "Provider/ID/vN"); the name is copied. */
 struct an_value *an_add_uint_named(struct an_value *parent, const char *name, uint64_t v);
+struct an_value *an_add_double_named(struct an_value *parent, const char *name, double v,
+				     unsigned decimals);
+struct an_value *an_add_textn_named(struct an_value *parent, const char *name, const char *text,
+				    size_t len);
 
 /*
  * A sentence a tired person understands at 3 a.m., its evidence in numbers, and what to look at
