@@ -116,6 +116,13 @@ void nt_enter_block(struct nt_decoder *d, const uint8_t *start)
 	d->row = 0;
 }
 
+void nt_between_blocks(struct nt_decoder *d, const char *name)
+{
+	d->block_index++;
+	d->block_name = name;
+	d->row = 0;
+}
+
 enum nt_status nt_fail(struct nt_decoder *d, enum nt_status code, const uint8_t *at,
 		       const char *what)
 {
@@ -209,8 +216,27 @@ static enum nt_status conclude(struct nt_decoder *d, enum nt_status st)
 	return d->status;
 }
 
+static size_t held_bytes(const struct nt_decoder *d)
+{
+	return d->held_count - d->held_at;
+}
+
+/* Moves what is held to the front when at least as much before it is done with. */
+static void compact(struct nt_decoder *d)
+{
+	size_t bytes = held_bytes(d);
+
+	if (!d->held_at || d->held_at < bytes)
+		return;
+	memmove(d->held, d->held + d->held_at, bytes);
+	d->held_at = 0;
+	d->held_count = bytes;
+}
+
 static bool hold(struct nt_decoder *d, const uint8_t *p, size_t n)
 {
+	if (n > d->held_room - d->held_count)
+		compact(d);
 	if (n > d->held_room - d->held_count) {
 		size_t want = d->held_room ? d->held_room * 2 : 4096;
 		uint8_t *grown;
@@ -235,19 +261,19 @@ static const uint8_t *gather(struct nt_decoder *d, struct nt_span *in)
 	size_t missing, n;
 	const uint8_t *p;
 
-	if (d->held_count && d->held_count >= d->need)
-		return d->held; /* left over by a recovery */
-	missing = d->need - d->held_count;
+	if (held_bytes(d) && held_bytes(d) >= d->need)
+		return d->held + d->held_at; /* left over by a recovery */
+	missing = d->need - held_bytes(d);
 	n = nt_left(in) < missing ? nt_left(in) : missing;
 	p = nt_take(in, n);
 
-	if (!d->held_count && n == d->need)
+	if (!held_bytes(d) && n == d->need)
 		return p;
 	if (!hold(d, p, n)) {
 		nt_fail_nomem(d);
 		return NULL;
 	}
-	return d->held_count == d->need ? d->held : NULL;
+	return held_bytes(d) == d->need ? d->held + d->held_at : NULL;
 }
 
 static enum nt_status step(struct nt_decoder *d, const uint8_t *p)
@@ -259,13 +285,13 @@ static enum nt_status step(struct nt_decoder *d, const uint8_t *p)
 static void consume(struct nt_decoder *d, struct nt_span *in, const uint8_t *p, size_t bytes)
 {
 	d->offset += bytes;
-	if (!d->held_count) {
+	if (!held_bytes(d)) {
 		in->cur = p + bytes;
 		return;
 	}
-	d->held_count -= bytes;
-	if (d->held_count)
-		memmove(d->held, d->held + bytes, d->held_count);
+	d->held_at += bytes;
+	if (!held_bytes(d))
+		d->held_at = d->held_count = 0;
 }
 
 enum nt_status nt_decoder_push(struct nt_decoder *d, const void *data, size_t len)
@@ -305,19 +331,29 @@ static enum nt_status read_partial(struct nt_decoder *d)
 
 	if (d->state != ST_BLOCK_BODY && d->state != ST_V6_BODY)
 		return NT_OK;
-	if (d->kind != NT_BLOCK_EVENT || d->held_count <= d->block_pad)
+	if (d->kind != NT_BLOCK_EVENT || held_bytes(d) <= d->block_pad)
 		return NT_OK;
 	d->partial = true;
-	d->cut_bytes = d->need - d->held_count;
-	nt_enter_block(d, d->held);
-	b = nt_span_of(d->held, d->held_count);
+	d->cut_bytes = d->need - held_bytes(d);
+	nt_enter_block(d, d->held + d->held_at);
+	b = nt_span_of(d->held + d->held_at, held_bytes(d));
 	nt_take(&b, d->block_pad);
 	return d->state == ST_BLOCK_BODY ? nt_block_v4(d, b) : nt_block_v6(d, b);
 }
 
+/* At the end of the stream the first fault is told, though decoding went on after it. */
+static enum nt_status tell_first(struct nt_decoder *d)
+{
+	if (d->blemished && d->status <= 0) {
+		d->error = d->first_fault;
+		d->status = d->error.code;
+	}
+	return d->status;
+}
+
 static enum nt_status cut(struct nt_decoder *d, enum nt_status code, const char *what)
 {
-	uint64_t end = d->offset + d->held_count;
+	uint64_t end = d->offset + held_bytes(d);
 	enum nt_status st = read_partial(d);
 
 	if (st != NT_OK)
@@ -325,20 +361,16 @@ static enum nt_status cut(struct nt_decoder *d, enum nt_status code, const char 
 	d->block_start = NULL;
 	nt_fail(d, code, NULL, what);
 	d->error.offset = end;
-	return conclude(d, code);
+	conclude(d, code);
+	return tell_first(d);
 }
 
 enum nt_status nt_decoder_finish(struct nt_decoder *d)
 {
 	if (d->status != NT_OK)
 		return d->status;
-	if (d->state == ST_DONE) {
-		if (drain(d) == NT_OK && d->blemished) {
-			d->error = d->first_fault;
-			d->status = d->error.code;
-		}
-		return d->status;
-	}
+	if (d->state == ST_DONE)
+		return drain(d) == NT_OK ? tell_first(d) : d->status;
 	if (!d->stats.bytes)
 		return cut(d, NT_ETRUNC, "the stream is empty");
 	if (!d->have_trace)

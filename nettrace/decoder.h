@@ -135,8 +135,8 @@ struct nt_decoder {
 	/* input */
 	enum nt_state state;
 	size_t need; /* bytes the state's step takes */
-	uint8_t *held;
-	size_t held_count, held_room;
+	uint8_t *held; /* bytes of the step that came in earlier chunks, from held_at on */
+	size_t held_at, held_count, held_room;
 	uint64_t offset; /* stream position of the step's bytes */
 
 	/* the object or block being read */
@@ -226,6 +226,9 @@ void nt_expect(struct nt_decoder *d, enum nt_state state, size_t need);
 void *nt_grow(const struct nt_alloc *alloc, void *items, size_t n, size_t *room, size_t size);
 /* Starts a block for error messages and row counting. */
 void nt_enter_block(struct nt_decoder *d, const uint8_t *start);
+
+/* A block is over; errors until the next one are about what name says. */
+void nt_between_blocks(struct nt_decoder *d, const char *name);
 
 /* --- frame_v4.c, frame_v6.c: one step a state; p has d->need bytes --- */
 enum nt_status nt_step_v4(struct nt_decoder *d, const uint8_t *p);

@@ -223,9 +223,7 @@ static enum nt_status at_object_end(struct nt_decoder *d, const uint8_t *p)
 	if (*p != TAG_END)
 		return nt_fail(d, NT_EFORMAT, NULL, "block has no end tag");
 	d->stats.blocks++;
-	d->block_index++;
-	d->block_name = "object";
-	d->row = 0;
+	nt_between_blocks(d, "object");
 	nt_expect(d, ST_OBJECT, 1);
 	return NT_OK;
 }

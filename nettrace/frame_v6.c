@@ -96,9 +96,7 @@ enum nt_status nt_step_v6(struct nt_decoder *d, const uint8_t *p)
 	st = nt_block_v6(d, nt_span_of(p, d->need));
 	if (st == NT_OK) {
 		d->stats.blocks++;
-		d->block_index++;
-		d->block_name = "block header";
-		d->row = 0;
+		nt_between_blocks(d, "block header");
 		nt_expect(d, ST_V6_BLOCK, 4);
 	}
 	return st;

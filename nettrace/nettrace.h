@@ -241,7 +241,8 @@ struct nt_sink {
 enum nt_decoder_flags {
 	NT_TIME_ORDER = 1, /* deliver by time (nettrace.md §7), not in the order of the file */
 	NT_SKIP_STACKS = 2, /* do not read stack blocks; events come without stacks */
-	NT_RECOVER = 4, /* go on at the next block after a fault; finish returns the first one */
+	/* Go on at the next block after a fault; finish returns the first one, later cuts or not. */
+	NT_RECOVER = 4,
 };
 
 struct nt_stats {

@@ -89,7 +89,11 @@ enum nt_status nt_recover(struct nt_decoder *d, enum nt_status st, const uint8_t
 		return st;
 	if (d->trace.format == 6 && d->state != ST_V6_BODY)
 		return st; /* a block header that lies: nothing tells where the next one is */
-	if (d->error.offset > d->offset)
+	/*
+	 * Never before the fault: what was read once is not read again, so the work is bounded.
+	 * But the tag before a wrong head of an object may itself be what is too much.
+	 */
+	if (d->error.offset > d->offset && d->state != ST_OBJECT_HEAD)
 		from = (size_t)(d->error.offset - d->offset);
 	d->stats.faults++;
 	if (!d->blemished) {
@@ -98,14 +102,16 @@ enum nt_status nt_recover(struct nt_decoder *d, enum nt_status st, const uint8_t
 	}
 	d->status = NT_OK;
 	d->blemished = true;
+	from = from < bytes ? from : bytes;
 	if (d->trace.format == 6) {
-		d->stats.skipped_bytes += bytes - (from < bytes ? from : bytes);
+		d->stats.skipped_bytes += bytes - from;
+		nt_between_blocks(d, "block header");
 		nt_expect(d, ST_V6_BLOCK, 4);
 		return NT_OK;
 	}
-	/* At the very first byte is what the fault is about, not the next object. */
-	from = from < bytes ? from : bytes;
-	*used = find_object(d, p, from ? from : 1, bytes, &found);
+	nt_between_blocks(d, "object");
+	/* A wrong tag is what the fault is about, not the next object. */
+	*used = find_object(d, p, d->state == ST_OBJECT ? 1 : from, bytes, &found);
 	if (*used > bytes)
 		*used = bytes;
 	d->stats.skipped_bytes += *used - from;
