@@ -118,14 +118,15 @@ def main():
         seed("decoder", name, b"\0" + data)
     seed("decoder", "v4-bytes", b"\1" + v4)
     seed("decoder", "v6-unordered", b"\x8b" + v6)
-    for name in ("cpu-net8", "gc-net10", "stuck-net9", "stuck-net31", "deadlock-net11"):
-        data = short(fixture(name + ".nettrace.zst"), 1200)
-        if len(data) < 60000:
-            seed("report", name, data)
-        seed("decoder", name, b"\0" + data[:8000])
+    for name in ("cpu-net8", "gc-net10", "stuck-net9", "stuck-net31", "deadlock-net11",
+                 "exceptions-net8", "lost-net10", "gc-aot10"):
+        # Fuzzers are quick on small inputs: the shortest that still has every block.
+        seed("report", name, short(fixture(name + ".nettrace.zst"), 500))
+    for name in ("cpu-net8", "stuck-net31", "deadlock-net11"):
+        seed("decoder", name, b"\0" + short(fixture(name + ".nettrace.zst"), 1200)[:8000])
     seed("report", "v4", v4)
-    seed("report", "v3", v3[:20000])
-    seed("report", "perf", perf[:20000])
+    seed("report", "v3", v3[:12000])
+    seed("report", "perf", perf[:12000])
 
     packed = pack(v4)
     seed("input", "plain", v4)
