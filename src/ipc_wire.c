@@ -151,6 +151,17 @@ enum ipc_status ipc_session_id_read(const struct ipc_reply *r, uint64_t *ret)
 	return IPC_OK;
 }
 
+void ipc_error_text(const struct ipc_reply *r, struct ipc_text *ret)
+{
+	struct in s = { r->payload, r->payload + r->payload_bytes, false };
+
+	*ret = (struct ipc_text){ NULL, 0 };
+	if (r->ok)
+		return;
+	get_u32(&s);
+	*ret = get_text(&s); /* runtimes that send 8 bytes have no text there: 0 or cut */
+}
+
 static const struct {
 	uint32_t value;
 	const char *name, *text;
@@ -417,6 +428,59 @@ size_t ipc_put_collect(uint8_t *buf, size_t cap, const struct ipc_collect *c, un
 		put_provider(&o, &c->providers[i], version);
 	if (version >= 6)
 		put(&o, c->block, 4);
+	return end(&o);
+}
+
+/* --- core dumps --- */
+
+enum { DUMP_LOG = 1, DUMP_CRASH_REPORT = 4 }; /* flags of versions 2 and 3 */
+
+size_t ipc_put_dump(uint8_t *buf, size_t cap, const struct ipc_dump *d, unsigned version)
+{
+	struct out o;
+	unsigned flags = d->log ? DUMP_LOG : 0;
+
+	if (version < 1 || version > 3)
+		return 0;
+	if (version >= 2 && d->crash_report)
+		flags |= DUMP_CRASH_REPORT;
+	o = begin(buf, cap, IPC_SET_DUMP, (uint8_t)version);
+	put_text(&o, d->path);
+	put(&o, d->type, 4);
+	put(&o, flags, 4); /* version 1: a number that is 0 or 1 */
+	return end(&o);
+}
+
+bool ipc_dump_fall_back(const struct ipc_dump *d, unsigned *version, unsigned *gave_up)
+{
+	if (*version <= 1)
+		return false;
+	if (*version == 3)
+		*gave_up |= IPC_DUMP_GAVE_UP_WHY;
+	else if (d->crash_report)
+		*gave_up |= IPC_DUMP_GAVE_UP_CRASH_REPORT;
+	--*version;
+	return true;
+}
+
+/* --- environment and perf maps --- */
+
+size_t ipc_put_set_environment(uint8_t *buf, size_t cap, const char *name, const char *value)
+{
+	struct out o = begin(buf, cap, IPC_SET_PROCESS, IPC_SET_ENVIRONMENT);
+
+	if (!*name)
+		return 0;
+	put_text(&o, name);
+	put_text(&o, value);
+	return end(&o);
+}
+
+size_t ipc_put_perf_map(uint8_t *buf, size_t cap, enum ipc_perf_map type)
+{
+	struct out o = begin(buf, cap, IPC_SET_PROCESS, IPC_ENABLE_PERF_MAP);
+
+	put(&o, type, 4);
 	return end(&o);
 }
 

@@ -38,10 +38,14 @@ enum ipc_set {
 
 enum ipc_command {
 	IPC_STOP_TRACING = 1, /* set EVENTPIPE; CollectTracing N is command N + 1 */
-	IPC_PROCESS_INFO = 0, /* set PROCESS, and so the rest */
+	IPC_PROCESS_INFO =
+		0, /* set PROCESS, and so the rest; GenerateCoreDump N of set DUMP is N */
 	IPC_RESUME_RUNTIME = 1,
 	IPC_PROCESS_ENVIRONMENT = 2,
+	IPC_SET_ENVIRONMENT = 3,
 	IPC_PROCESS_INFO2 = 4,
+	IPC_ENABLE_PERF_MAP = 5,
+	IPC_DISABLE_PERF_MAP = 6,
 	IPC_PROCESS_INFO3 = 8,
 	IPC_REPLY_OK = 0, /* set SERVER */
 	IPC_REPLY_ERROR = 0xff,
@@ -108,6 +112,9 @@ struct ipc_text {
 /* UTF-8, always terminated, cut at a character so that it fits; returns its length. */
 size_t ipc_text_utf8(const struct ipc_text *t, char *buf, size_t size);
 
+/* What GenerateCoreDump3 says beside the number; absent unless the answer is such an error. */
+void ipc_error_text(const struct ipc_reply *r, struct ipc_text *ret);
+
 /* --- requests --- */
 
 /* A command without payload (ProcessInfo, ResumeRuntime, ProcessEnvironment). */
@@ -164,6 +171,46 @@ bool ipc_collect_fall_back(struct ipc_collect *c, unsigned *version, unsigned *g
  * text that is not UTF-8.
  */
 size_t ipc_put_collect(uint8_t *buf, size_t cap, const struct ipc_collect *c, unsigned version);
+
+/* --- core dumps --- */
+
+enum ipc_dump_type {
+	IPC_DUMP_MINI = 1,
+	IPC_DUMP_HEAP = 2,
+	IPC_DUMP_TRIAGE = 3, /* like mini, without what may be personal */
+	IPC_DUMP_FULL = 4,
+};
+
+struct ipc_dump {
+	const char *path; /* UTF-8; resolved by the target */
+	enum ipc_dump_type type;
+	bool log; /* the dumper writes its doings to the target's standard output */
+	bool crash_report; /* a JSON file beside the dump */
+};
+
+/* What GenerateCoreDump of an older version cannot do, in a newer one's place. */
+enum ipc_dump_gave_up {
+	IPC_DUMP_GAVE_UP_WHY = 1, /* a failure comes without its reason */
+	IPC_DUMP_GAVE_UP_CRASH_REPORT = 2,
+};
+
+/* GenerateCoreDump 1 to 3.  0: text that is not UTF-8, or too long. */
+size_t ipc_put_dump(uint8_t *buf, size_t cap, const struct ipc_dump *d, unsigned version);
+/* To the next older version; false when there is none. */
+bool ipc_dump_fall_back(const struct ipc_dump *d, unsigned *version, unsigned *gave_up);
+
+/* --- environment and perf maps --- */
+
+/* value NULL: removes it.  0: an empty name, text that is not UTF-8, or too long. */
+size_t ipc_put_set_environment(uint8_t *buf, size_t cap, const char *name, const char *value);
+
+enum ipc_perf_map {
+	IPC_PERF_MAP_ALL = 1,
+	IPC_PERF_MAP_JITDUMP = 2,
+	IPC_PERF_MAP_PERFMAP = 3,
+};
+
+size_t ipc_put_perf_map(uint8_t *buf, size_t cap, enum ipc_perf_map type);
 
 /* --- process information --- */
 

@@ -53,6 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t *copy = malloc(size ? size : 1); /* of exactly that size, for a sanitizer */
 	struct ipc_header header;
 	struct ipc_reply reply;
+	struct ipc_text text;
 	uint64_t session;
 	uint32_t bytes;
 
@@ -66,6 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		ipc_session_id_read(&reply, &session);
 		ipc_environment_read(&reply, &bytes);
+		ipc_error_text(&reply, &text);
+		read_text(&text);
 		if (!ipc_hresult_text(reply.hresult))
 			abort();
 		read_info(&reply);

@@ -399,6 +399,94 @@ static void environment(void **state)
 	}
 }
 
+static void dumps_of_every_version(void **state)
+{
+	const struct ipc_dump d = { "/a", IPC_DUMP_FULL, true, true };
+	const struct ipc_dump plain = { "/a", IPC_DUMP_MINI, false, false };
+	const struct ipc_dump bad = { "/\xff", IPC_DUMP_MINI, false, false };
+	unsigned version = 3, gave_up = 0;
+	uint8_t buf[64];
+	size_t n;
+
+	(void)state;
+	n = ipc_put_dump(buf, sizeof(buf), &d, 3);
+	CHECK(buf, n, "\x26\0\x01\x03\0\0\x03\0\0\0/\0a\0\0\0\x04\0\0\0\x05\0\0\0");
+	n = ipc_put_dump(buf, sizeof(buf), &d, 2);
+	CHECK(buf, n, "\x26\0\x01\x02\0\0\x03\0\0\0/\0a\0\0\0\x04\0\0\0\x05\0\0\0");
+	n = ipc_put_dump(buf, sizeof(buf), &d, 1);
+	CHECK(buf, n, "\x26\0\x01\x01\0\0\x03\0\0\0/\0a\0\0\0\x04\0\0\0\x01\0\0\0");
+	n = ipc_put_dump(buf, sizeof(buf), &plain, 3);
+	CHECK(buf, n, "\x26\0\x01\x03\0\0\x03\0\0\0/\0a\0\0\0\x01\0\0\0\0\0\0\0");
+	for (size_t cap = 0; cap < n; cap++)
+		assert_int_equal(ipc_put_dump(buf, cap, &plain, 3), 0);
+	assert_int_equal(ipc_put_dump(buf, sizeof(buf), &plain, 0), 0);
+	assert_int_equal(ipc_put_dump(buf, sizeof(buf), &plain, 4), 0);
+	assert_int_equal(ipc_put_dump(buf, sizeof(buf), &bad, 3), 0);
+
+	assert_true(ipc_dump_fall_back(&d, &version, &gave_up));
+	assert_int_equal(version, 2);
+	assert_int_equal(gave_up, IPC_DUMP_GAVE_UP_WHY);
+	assert_true(ipc_dump_fall_back(&d, &version, &gave_up));
+	assert_int_equal(version, 1);
+	assert_int_equal(gave_up, IPC_DUMP_GAVE_UP_WHY | IPC_DUMP_GAVE_UP_CRASH_REPORT);
+	assert_false(ipc_dump_fall_back(&d, &version, &gave_up));
+	version = 2;
+	gave_up = 0;
+	assert_true(ipc_dump_fall_back(&plain, &version, &gave_up));
+	assert_int_equal(gave_up, 0);
+}
+
+static void texts_of_failed_dumps(void **state)
+{
+	static const uint8_t with[] = MAGIC "\x20\0\xff\xff\0\0\x05\x40\0\x80\x02\0\0\0n\0\0\0";
+	static const uint8_t plain[] = MAGIC "\x18\0\xff\xff\0\0\x05\x40\0\x80";
+	static const uint8_t eight[] = MAGIC "\x1c\0\xff\xff\0\0\x05\x40\0\x80\0\0\0\0";
+	static const uint8_t cut[] = MAGIC "\x1e\0\xff\xff\0\0\x05\x40\0\x80\x02\0\0\0n\0";
+	static const uint8_t good[] = MAGIC "\x1c\0\xff\0\0\0\0\0\0\0\x01\0\0\0";
+	struct ipc_reply r;
+	struct ipc_text t;
+	char text[8];
+
+	(void)state;
+	assert_int_equal(ipc_reply_read(with, sizeof(with) - 1, &r), IPC_OK);
+	assert_int_equal(r.hresult, IPC_H_FAIL);
+	ipc_error_text(&r, &t);
+	assert_int_equal(ipc_text_utf8(&t, text, sizeof(text)), 1);
+	assert_string_equal(text, "n");
+	assert_int_equal(ipc_reply_read(plain, sizeof(plain) - 1, &r), IPC_OK);
+	ipc_error_text(&r, &t);
+	assert_null(t.utf16);
+	assert_int_equal(ipc_reply_read(eight, sizeof(eight) - 1, &r), IPC_OK);
+	ipc_error_text(&r, &t);
+	assert_null(t.utf16);
+	assert_int_equal(ipc_reply_read(cut, sizeof(cut) - 1, &r), IPC_OK);
+	ipc_error_text(&r, &t);
+	assert_null(t.utf16);
+	assert_int_equal(ipc_reply_read(good, sizeof(good) - 1, &r), IPC_OK);
+	ipc_error_text(&r, &t);
+	assert_null(t.utf16);
+}
+
+static void variables_and_perf_maps(void **state)
+{
+	uint8_t buf[64];
+	size_t n;
+
+	(void)state;
+	n = ipc_put_set_environment(buf, sizeof(buf), "A", "B");
+	CHECK(buf, n, "\x24\0\x04\x03\0\0\x02\0\0\0A\0\0\0\x02\0\0\0B\0\0\0");
+	n = ipc_put_set_environment(buf, sizeof(buf), "A", NULL);
+	CHECK(buf, n, "\x20\0\x04\x03\0\0\x02\0\0\0A\0\0\0\0\0\0\0");
+	assert_int_equal(ipc_put_set_environment(buf, sizeof(buf), "", "B"), 0);
+	assert_int_equal(ipc_put_set_environment(buf, sizeof(buf), "A", "\xc0\x80"), 0);
+	for (size_t cap = 0; cap < n; cap++)
+		assert_int_equal(ipc_put_set_environment(buf, cap, "A", NULL), 0);
+	n = ipc_put_perf_map(buf, sizeof(buf), IPC_PERF_MAP_PERFMAP);
+	CHECK(buf, n, "\x18\0\x04\x05\0\0\x03\0\0\0");
+	n = ipc_put_plain(buf, sizeof(buf), IPC_SET_PROCESS, IPC_DISABLE_PERF_MAP);
+	CHECK(buf, n, "\x14\0\x04\x06\0\0");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,6 +503,9 @@ int main(void)
 		cmocka_unit_test(process_info),
 		cmocka_unit_test(process_info_of_older_versions),
 		cmocka_unit_test(environment),
+		cmocka_unit_test(dumps_of_every_version),
+		cmocka_unit_test(texts_of_failed_dumps),
+		cmocka_unit_test(variables_and_perf_maps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
