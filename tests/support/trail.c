@@ -19,6 +19,8 @@ __attribute__((format(printf, 2, 3))) static void say(struct trail *t, const cha
 	va_end(args);
 	if (n > 0)
 		t->used += (size_t)n;
+	if (t->used >= sizeof(t->text))
+		t->used = sizeof(t->text) - 1;
 }
 
 static void mix(struct trail *t, const void *p, size_t n)
