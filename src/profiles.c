@@ -53,6 +53,16 @@ static const struct entry gc_collect[] = {
 	{ PROVIDER_PRIVATE, KEYWORD_GC, 4, NULL },
 	{ 0 },
 };
+/* EventCounters of the base library, and the meters it and ASP.NET Core have. */
+static const struct entry counters[] = {
+	{ "System.Runtime", 0, 4, "EventCounterIntervalSec=1" },
+	{ "System.Diagnostics.Metrics", 0x7, 5,
+	  "SessionId=drdotnet-trace;"
+	  "Metrics=System.Runtime,Microsoft.AspNetCore.Hosting,Microsoft.AspNetCore.Server.Kestrel,"
+	  "System.Net.Http,System.Net.NameResolution;"
+	  "RefreshInterval=1;MaxTimeSeries=1000;MaxHistograms=20" },
+	{ 0 },
+};
 static const struct entry database[] = {
 	{ PROVIDER_TPL, 0x80, 4, NULL },
 	{ "Microsoft-Diagnostics-DiagnosticSource", 0x3, 5, DATABASE_SPECS },
@@ -77,6 +87,9 @@ static const struct {
 	  gc_verbose,
 	  IPC_RUNDOWN_DEFAULT },
 	{ { "gc-collect", "collections only: next to no cost" }, gc_collect, KEYWORD_GC },
+	{ { "counters", "EventCounters and the base library's meters, once a second" },
+	  counters,
+	  KEYWORD_GC },
 	{ { "database", "commands of ADO.NET and Entity Framework" },
 	  database,
 	  IPC_RUNDOWN_DEFAULT },
@@ -84,11 +97,17 @@ static const struct {
 
 enum { FIXED = sizeof(fixed) / sizeof(fixed[0]) };
 
+/* What the profile of an analyzer enables. */
+static const struct an_provider *wanted_by(const struct an_class *c)
+{
+	return c->on_request ? c->on_request : c->providers;
+}
+
 /* The i-th analyzer that wants providers. */
 static const struct an_class *analyzer_at(size_t i)
 {
 	for (const struct an_class *const *c = an_classes; *c; c++)
-		if ((*c)->providers && (*c)->providers->name && i-- == 0)
+		if (wanted_by(*c) && wanted_by(*c)->name && i-- == 0)
 			return *c;
 	return NULL;
 }
@@ -130,10 +149,10 @@ static bool add(struct provider_set *set, const char *name, uint64_t keywords, u
 	return ok;
 }
 
-static bool add_class(struct provider_set *set, const struct an_class *c,
-		      struct provider_error *reterr)
+static bool add_list(struct provider_set *set, const struct an_provider *p,
+		     struct provider_error *reterr)
 {
-	for (const struct an_provider *p = c->providers; p && p->name; p++)
+	for (; p && p->name; p++)
 		if (!add(set, p->name, p->keywords, p->level, NULL, reterr))
 			return false;
 	return true;
@@ -142,9 +161,21 @@ static bool add_class(struct provider_set *set, const struct an_class *c,
 bool profile_add_default(struct provider_set *set, struct provider_error *reterr)
 {
 	for (const struct an_class *const *c = an_classes; *c; c++)
-		if (!add_class(set, *c, reterr))
+		if (!add_list(set, (*c)->providers, reterr))
 			return false;
 	return true;
+}
+
+static bool unknown_profile(const char *name, struct provider_error *reterr)
+{
+	struct profile p;
+	size_t n = (size_t)snprintf(reterr->text, sizeof(reterr->text),
+				    "'%.60s' is no profile; there are", name);
+
+	for (size_t i = 0; n < sizeof(reterr->text) && profile_get(i, &p); i++)
+		n += (size_t)snprintf(reterr->text + n, sizeof(reterr->text) - n, "%s %s",
+				      i ? "," : "", p.name);
+	return false;
 }
 
 static bool add_one(struct provider_set *set, const char *name, uint64_t *rundown,
@@ -166,9 +197,8 @@ static bool add_one(struct provider_set *set, const char *name, uint64_t *rundow
 		return profile_add_default(set, reterr);
 	for (size_t i = 0; (c = analyzer_at(i)) != NULL; i++)
 		if (strcasecmp(name, c->name) == 0)
-			return add_class(set, c, reterr);
-	snprintf(reterr->text, sizeof(reterr->text), "'%.100s' is no profile", name);
-	return false;
+			return add_list(set, wanted_by(c), reterr);
+	return unknown_profile(name, reterr);
 }
 
 bool profile_add_list(struct provider_set *set, const char *list, uint64_t *rundown,

@@ -36,7 +36,7 @@ struct provider_set {
 
 /* Where a mistake is explained: "'12x' is no hexadecimal number". */
 struct provider_error {
-	char text[200];
+	char text[600];
 };
 
 void provider_set_done(struct provider_set *set);
