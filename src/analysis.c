@@ -11,8 +11,6 @@
 
 enum { MAX_CLASSES = 32 };
 
-const char *const analysis_sections[] = { "summary", "cpu", "gc", "tasks", NULL };
-
 struct analysis {
 	struct an_engine *engine;
 	struct nt_decoder *decoder;
@@ -20,26 +18,34 @@ struct analysis {
 	const struct an_class *classes[MAX_CLASSES + 1];
 };
 
-const char *analysis_unknown_section(const char *const *sections, size_t count)
+const char *analysis_section(size_t i)
 {
-	for (size_t i = 0; i < count; i++) {
-		size_t k = 0;
+	const struct an_class *const *c = an_classes;
 
-		while (analysis_sections[k] && strcmp(analysis_sections[k], sections[i]) != 0)
-			k++;
-		if (!analysis_sections[k])
-			return sections[i];
-	}
+	if (i == 0)
+		return "summary";
+	for (; *c; c++)
+		if (*c != &an_class_trace && --i == 0)
+			return (*c)->name;
 	return NULL;
 }
 
-static bool is_named(const char *name, const char *const *sections, size_t count)
+static bool is_section(const char *name)
 {
-	bool named = !count;
+	const char *section;
 
-	for (size_t i = 0; i < count && !named; i++)
-		named = strcmp(sections[i], name) == 0;
-	return named;
+	for (size_t i = 0; (section = analysis_section(i)); i++)
+		if (strcmp(section, name) == 0)
+			return true;
+	return false;
+}
+
+const char *analysis_unknown_section(const char *const *sections, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!is_section(sections[i]))
+			return sections[i];
+	return NULL;
 }
 
 /* "summary" is the trace itself: always analysed, as every finding rests on it. */
@@ -47,16 +53,14 @@ static void choose(struct analysis *a, const char *const *sections, size_t count
 {
 	size_t n = 0;
 
+	a->choice.sections = sections;
+	a->choice.count = count;
 	for (size_t i = 0; an_classes[i] && n < MAX_CLASSES; i++) {
 		const struct an_class *c = an_classes[i];
 
-		if (c == &an_class_trace || is_named(c->name, sections, count))
+		if (c == &an_class_trace || report_chosen(&a->choice, c->name))
 			a->classes[n++] = c;
 	}
-	a->choice.summary = is_named("summary", sections, count);
-	a->choice.cpu = is_named("cpu", sections, count);
-	a->choice.gc = is_named("gc", sections, count);
-	a->choice.tasks = is_named("tasks", sections, count);
 }
 
 struct analysis *analysis_new(const struct an_options *options, const char *const *sections,

@@ -19,8 +19,8 @@ struct analysis;
 enum report_format { REPORT_TEXT, REPORT_JSON };
 
 /*
- * sections: names ("summary", "cpu", "gc", "tasks"), count of them; 0 means all.  They must be
- * valid, see analysis_unknown_section().  NULL: out of memory.
+ * sections: names, count of them; 0 means all.  They must be valid, see analysis_unknown_section(),
+ * and live as long as the analysis.  NULL: out of memory.
  */
 struct analysis *analysis_new(const struct an_options *options, const char *const *sections,
 			      size_t count);
@@ -28,8 +28,8 @@ struct analysis *analysis_free(struct analysis *a); /* returns NULL */
 
 /* The first of the names that is no section, or NULL when all are. */
 const char *analysis_unknown_section(const char *const *sections, size_t count);
-/* Names of all sections; ends at NULL. */
-extern const char *const analysis_sections[];
+/* "summary", then the classes of analyzers that have a section; NULL behind the last. */
+const char *analysis_section(size_t i);
 
 /* Push the bytes into this; finish or abort it before the report. */
 struct nt_decoder *analysis_decoder(struct analysis *a);

@@ -2,6 +2,7 @@
 
 /* report: analyses a recorded trace. */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "src/analysis.h"
@@ -48,7 +49,8 @@ static const struct opt_spec report_options[] = {
 
 static const char report_notes[] =
 	"FILE is a .nettrace or .netperf file, plain or zstd-compressed, or '-' for standard\n"
-	"input.  SECTION is summary, cpu, gc or tasks; without one all are shown.\n"
+	"input.  SECTION is summary, cpu, gc, alloc, tasks, exceptions, jit or counters; without\n"
+	"one all are shown.\n"
 	"\n"
 	"examples:\n"
 	"  drdotnet-trace report api.nettrace\n"
@@ -96,6 +98,17 @@ static int work(const struct report_args *args, const struct opt_operands *words
 	return code;
 }
 
+static int wrong_section(const struct command *cmd, const char *word)
+{
+	char list[512] = "";
+	const char *section;
+	size_t n = 0;
+
+	for (size_t i = 0; (section = analysis_section(i)) && n < sizeof(list); i++)
+		n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", i ? ", " : "", section);
+	return opt_usage_error(cmd, "'%s' is no section: %s", word, list);
+}
+
 static int check_words(const struct command *cmd, const struct opt_operands *words)
 {
 	const char *unknown;
@@ -104,7 +117,7 @@ static int check_words(const struct command *cmd, const struct opt_operands *wor
 		return opt_usage_error(cmd, "no FILE was given");
 	unknown = analysis_unknown_section(words->v + 1, words->count - 1);
 	if (unknown)
-		return opt_usage_error(cmd, "'%s' is no section: summary, cpu, gc, tasks", unknown);
+		return wrong_section(cmd, unknown);
 	return -1;
 }
 

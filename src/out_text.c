@@ -99,7 +99,8 @@ void text_number(const struct an_value *v, const char *path, char *buf, size_t s
 	else if (m && m->kind == AN_INT)
 		snprintf(buf, size, "%" PRId64, m->i);
 	else if (m && m->kind == AN_DOUBLE)
-		snprintf(buf, size, "%.*f", (int)m->decimals, m->f);
+		snprintf(buf, size, m->decimals == AN_SHORTEST ? "%.*g" : "%.*f",
+			 m->decimals == AN_SHORTEST ? 6 : (int)m->decimals, m->f);
 	else
 		snprintf(buf, size, "%s", not_recorded);
 }
@@ -174,15 +175,53 @@ static void put_findings(struct out *o, const struct an_value *root)
 	}
 }
 
+/* Sections that have a form of their own; the others are shown as they are in the tree. */
+static const struct {
+	const char *name;
+	void (*put)(struct out *o, const struct an_value *section, size_t top);
+} writers[] = {
+	{ "cpu", text_cpu },
+	{ "gc", text_gc },
+	{ "alloc", text_alloc },
+	{ "exceptions", text_exceptions },
+	{ "jit", text_jit },
+	{ "counters", text_counters },
+	{ "tasks", text_tasks },
+};
+
+static void put_section(struct out *o, const struct an_value *v, size_t top)
+{
+	for (size_t i = 0; i < sizeof(writers) / sizeof(writers[0]); i++) {
+		if (strcmp(writers[i].name, v->name) == 0) {
+			writers[i].put(o, v, top);
+			return;
+		}
+	}
+	text_any(o, v, top);
+}
+
+bool report_chosen(const struct report_choice *choice, const char *section)
+{
+	bool chosen = !choice->count;
+
+	for (size_t i = 0; i < choice->count && !chosen; i++)
+		chosen = strcmp(choice->sections[i], section) == 0;
+	return chosen;
+}
+
+/* Members of the report that are no sections: the summary and the findings show them. */
+static bool is_section(const struct an_value *v)
+{
+	return (v->kind == AN_OBJECT || strcmp(v->name, "counters") == 0) &&
+	       strcmp(v->name, "trace") != 0 && strcmp(v->name, "child") != 0;
+}
+
 void report_text(struct out *o, const struct an_value *root, const struct report_choice *choice)
 {
 	put_findings(o, root);
-	if (choice->summary)
+	if (report_chosen(choice, "summary"))
 		text_summary(o, root);
-	if (choice->cpu && an_get(root, "cpu"))
-		text_cpu(o, an_get(root, "cpu"), choice->top);
-	if (choice->gc && an_get(root, "gc"))
-		text_gc(o, an_get(root, "gc"), choice->top);
-	if (choice->tasks && an_get(root, "tasks"))
-		text_tasks(o, an_get(root, "tasks"), choice->top);
+	for (const struct an_value *v = root->first; v; v = v->next)
+		if (is_section(v) && report_chosen(choice, v->name))
+			put_section(o, v, choice->top);
 }

@@ -33,9 +33,15 @@ bool text_has(const struct an_value *v, const char *path); /* there, and not nul
 /* Rows to show of an array. */
 size_t text_rows(const struct an_value *array, size_t top);
 
-void text_summary(struct out *o, const struct an_value *trace);
+void text_summary(struct out *o, const struct an_value *root);
+/* Any section: its numbers, then its lists as tables. */
+void text_any(struct out *o, const struct an_value *section, size_t top);
 void text_cpu(struct out *o, const struct an_value *cpu, size_t top);
 void text_gc(struct out *o, const struct an_value *gc, size_t top);
+void text_alloc(struct out *o, const struct an_value *alloc, size_t top);
+void text_exceptions(struct out *o, const struct an_value *exceptions, size_t top);
+void text_jit(struct out *o, const struct an_value *jit, size_t top);
+void text_counters(struct out *o, const struct an_value *counters, size_t top);
 void text_tasks(struct out *o, const struct an_value *tasks, size_t top);
 
 #endif

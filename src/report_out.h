@@ -12,9 +12,12 @@
 
 /* The sections of the text report; JSON has what was analysed. */
 struct report_choice {
-	bool summary, cpu, gc, tasks;
+	const char *const *sections;
+	size_t count; /* 0: all */
 	size_t top; /* rows of each table; 0: all */
 };
+
+bool report_chosen(const struct report_choice *choice, const char *section);
 
 void report_json(struct out *o, const struct an_value *root);
 /* The same with one member of root only. */

@@ -34,7 +34,7 @@ static char *taken(struct out *o)
 	return o->buffer;
 }
 
-static const struct report_choice everything = { true, true, true, true, 20 };
+static const struct report_choice everything = { .top = 20 };
 
 /* Names from a trace must not move the cursor of whoever reads the report. */
 static void nothing_steers_the_terminal(void **state)
@@ -104,7 +104,8 @@ static void rows_beyond_top_are_counted(void **state)
 {
 	struct an_report *r = an_report_new(NULL);
 	struct an_value *v = an_add_object(an_report_root(r), "cpu"), *methods;
-	struct report_choice choice = { .cpu = true, .top = 2 };
+	const char *cpu[] = { "cpu" };
+	struct report_choice choice = { .sections = cpu, .count = 1, .top = 2 };
 	struct out *o = memory(false);
 
 	(void)state;
@@ -127,6 +128,45 @@ static void rows_beyond_top_are_counted(void **state)
 	taken(o);
 	assert_non_null(strstr(o->buffer, "Method4"));
 	assert_null(strstr(o->buffer, "more methods"));
+	an_report_free(r);
+	free(o);
+}
+
+/* A section that has no form of its own yet. */
+static void any_section_is_shown(void **state)
+{
+	struct an_report *r = an_report_new(NULL);
+	struct an_value *v = an_add_object(an_report_root(r), "fridge"), *list;
+	const char *fridge[] = { "fridge" };
+	const struct report_choice choice = { .sections = fridge, .count = 1, .top = 2 };
+	struct out *o = memory(false);
+
+	(void)state;
+	an_add_uint(v, "eggs", 12);
+	an_add_null(v, "milk_ml");
+	list = an_add_array(v, "shelves");
+	for (unsigned i = 0; i < 3; i++) {
+		struct an_value *row = an_add_object(list, NULL);
+
+		an_add_uint(row, "number", i);
+		if (i == 1)
+			an_add_null(row, "holds");
+		else
+			an_add_text(row, "holds", "jam");
+		an_add_text(an_add_array(row, "labels"), NULL, "\x1b[1m");
+	}
+	an_report_seal(r);
+	report_text(o, an_report_borrow_root(r), &choice);
+	taken(o);
+	assert_non_null(strstr(o->buffer, "FRIDGE\n"
+					  "  eggs     12\n"
+					  "  milk_ml  not recorded\n"
+					  "\n"
+					  "  shelves\n"
+					  "  number  holds  labels\n"
+					  "       0  jam    \\x1b[1m\n"
+					  "       1  -      \\x1b[1m\n"
+					  "  ... 1 more shelves: --top 0 shows all\n"));
 	an_report_free(r);
 	free(o);
 }
@@ -222,6 +262,7 @@ int main(void)
 		cmocka_unit_test(nothing_steers_the_terminal),
 		cmocka_unit_test(missing_is_not_zero),
 		cmocka_unit_test(rows_beyond_top_are_counted),
+		cmocka_unit_test(any_section_is_shown),
 		cmocka_unit_test(colours_only_when_wanted),
 		cmocka_unit_test(sizes_and_times),
 		cmocka_unit_test(json_has_the_same_tree),
