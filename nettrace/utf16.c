@@ -2,12 +2,9 @@
 #include "nettrace/nettrace.h"
 #include "nettrace/span.h"
 
+/* A character beyond ASCII. */
 static size_t put_utf8(uint32_t c, char out[4])
 {
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
 	if (c < 0x800) {
 		out[0] = (char)(0xc0 | c >> 6);
 		out[1] = (char)(0x80 | (c & 0x3f));

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/failalloc.h"
 #include "tests/support/tape.h"
 #include "tests/support/trail.h"
 
@@ -571,6 +572,31 @@ static void beyond_65536_losing_threads_the_others_are_one_row(void **state)
 	assert_int_equal(t.losses[0].lost, 96000 - 1536 - 65536);
 }
 
+static void a_long_list_of_losses_may_find_no_memory(void **state)
+{
+	struct build b = begun(4);
+	struct trail t = { 0 };
+	struct failalloc fa;
+	struct nt_decoder *d;
+	const struct nt_thread_loss *losses;
+	size_t count;
+
+	(void)state;
+	many_rows(&b, FIRST, 50000, 10, 2000, false);
+	many_rows(&b, FIRST, 50000, 12, 2001, false);
+	failalloc_init(&fa, 0);
+	d = nt_decoder_new(&fa.alloc, NULL, 0, &trail_sink, &t);
+	assert_int_equal(nt_decoder_push(d, b.bytes, b.count), NT_OK);
+	fa.fail_at = fa.calls + 1;
+	assert_int_equal(nt_decoder_borrow_losses(d, &losses, &count), NT_ENOMEM);
+	assert_true(fa.failed);
+	assert_int_equal(nt_decoder_borrow_losses(d, &losses, &count), NT_OK);
+	assert_int_equal(count, 50000);
+	nt_decoder_free(d);
+	assert_int_equal(fa.live, 0);
+	build_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -597,6 +623,7 @@ int main(void)
 		cmocka_unit_test(forgotten_threads_let_their_waiting_events_go),
 		cmocka_unit_test(a_refusal_while_threads_are_forgotten_counts),
 		cmocka_unit_test(beyond_65536_losing_threads_the_others_are_one_row),
+		cmocka_unit_test(a_long_list_of_losses_may_find_no_memory),
 	};
 
 	return cmocka_run_group_tests_name("block_sequence", tests, NULL, NULL);

@@ -166,24 +166,50 @@ static void a_failure_behind_a_cut_leaves_the_cut(void **state)
 	build_done(&b);
 }
 
-static void losses_may_fail_to_be_listed(void **state)
+/* Every value of every limit: it is kept to, or told. */
+static void every_limit_may_be_reached(void **state)
 {
-	struct build b = sample_stream(4);
-	struct trail t = { 0 };
-	struct failalloc fa;
-	struct nt_decoder *d;
-	const struct nt_thread_loss *losses;
-	size_t count;
-
 	(void)state;
-	failalloc_init(&fa, 0);
-	d = nt_decoder_new(&fa.alloc, NULL, 0, &trail_sink, &t);
-	assert_int_equal(nt_decoder_push(d, b.bytes, b.count), NT_OK);
-	assert_int_equal(nt_decoder_borrow_losses(d, &losses, &count), NT_OK);
-	assert_true(count > 0);
-	nt_decoder_free(d);
-	assert_int_equal(fa.live, 0);
-	build_done(&b);
+	for (size_t i = 0; i < 3; i++) {
+		struct build b = sample_stream(formats[i]);
+		uint64_t reached = 0;
+
+		for (size_t n = 1; n < 4000; n += n < 100 ? 1 : 37)
+			for (size_t which = 0; which < 4; which++) {
+				const struct nt_limits limits = {
+					.max_block = which == 0 ? n : 0,
+					.max_ids = which == 1 ? n : 0,
+					.max_def_bytes = which == 2 ? n : 0,
+					.max_stack_bytes = which == 3 ? n : 0,
+				};
+				struct trail t = { 0 };
+				enum nt_status st = feed_with(NULL, &limits, b.bytes, b.count, 0,
+							      NT_TIME_ORDER, &t);
+
+				assert_true(st == NT_OK || st == NT_ELIMIT);
+				assert_int_equal(t.error.code, st);
+				reached += st == NT_ELIMIT;
+			}
+		assert_true(reached > 100);
+		build_done(&b);
+	}
+}
+
+static void every_cap_of_waiting_events_loses_none(void **state)
+{
+	(void)state;
+	for (size_t n = 1; n < 10; n++) {
+		const struct nt_limits limits = { .max_events_held = n };
+		struct build b = sample_stream(4);
+		struct trail t = { 0 };
+
+		assert_int_equal(feed_with(NULL, &limits, b.bytes, b.count, 0, NT_TIME_ORDER, &t),
+				 NT_OK);
+		assert_int_equal(t.events, 20);
+		assert_true(t.stats.late >= t.inversions);
+		assert_int_equal(t.stats.late > 0, t.inversions > 0);
+		build_done(&b);
+	}
 }
 
 /* --- damage --- */
@@ -546,7 +572,8 @@ int main(void)
 		cmocka_unit_test(every_prefix_gives_the_same_in_any_chunks),
 		cmocka_unit_test(every_allocation_may_fail),
 		cmocka_unit_test(a_failure_behind_a_cut_leaves_the_cut),
-		cmocka_unit_test(losses_may_fail_to_be_listed),
+		cmocka_unit_test(every_limit_may_be_reached),
+		cmocka_unit_test(every_cap_of_waiting_events_loses_none),
 		cmocka_unit_test(damaged_samples),
 		cmocka_unit_test(random_bytes_behind_a_good_start),
 		cmocka_unit_test(a_decoder_that_was_never_fed),

@@ -439,7 +439,7 @@ static void many_objects_that_claim_to_be_huge(void **state)
 	struct trail t = { 0 };
 
 	(void)state;
-	for (size_t i = 0; i < 100000; i++) {
+	for (size_t i = 0; i < 200000; i++) {
 		size_t at = b.count;
 
 		build_object(&b, 4, "EventBlock", &content);
