@@ -32,6 +32,7 @@ struct an_options {
 /* What the world knows of the input beyond its bytes. */
 struct an_input {
 	const char *file; /* name to show; NULL: none */
+	const char *file_cut; /* why the file ends before what was analysed; NULL: it does not */
 };
 
 /* From RuntimeInformation (187), which may come last: known only when reporting. */
@@ -79,7 +80,8 @@ struct an_class {
 	const char *name; /* its section of the report */
 	const char *summary;
 	const struct an_provider *providers; /* what collect enables by default: cheap */
-	const struct an_provider *on_request; /* its own profile: instead of providers; may be NULL */
+	const struct an_provider
+		*on_request; /* its own profile: instead of providers; may be NULL */
 	/* Which events it wants; asked once per definition.  NULL: all. */
 	bool (*wants)(const struct nt_event_def *def);
 	struct analyzer *(*new)(struct an_shared *shared); /* NULL: out of memory */
@@ -97,6 +99,9 @@ extern const struct an_class an_class_alloc;
 extern const struct an_class an_class_exceptions;
 extern const struct an_class an_class_jit;
 extern const struct an_class an_class_counters; /* EventCounters and Meters as time series */
+extern const struct an_class an_class_locks;
+extern const struct an_class an_class_threadpool;
+extern const struct an_class an_class_threads;
 
 /* All of them, in the order of the report; ends at NULL. */
 extern const struct an_class *const an_classes[];

@@ -153,6 +153,13 @@ void an_trace_findings(const struct an_shared *s, struct an_report *out)
 
 	if (err)
 		on_fault(out, err);
+	if (s->input->file_cut)
+		an_add_finding(
+			out, AN_WARNING, "trace.file-cut",
+			"The file holds only the beginning of what was analysed",
+			s->input->file_cut,
+			"This report covers the whole session; another one from the file would "
+			"not.");
 	if (s->methods)
 		check_names(s, out);
 	if (!s->have_events)

@@ -16,6 +16,7 @@ struct analysis {
 	struct nt_decoder *decoder;
 	struct report_choice choice;
 	const struct an_class *classes[MAX_CLASSES + 1];
+	const char *file_cut;
 };
 
 const char *analysis_section(size_t i)
@@ -94,6 +95,11 @@ struct nt_decoder *analysis_decoder(struct analysis *a)
 	return a->decoder;
 }
 
+void analysis_set_file_cut(struct analysis *a, const char *why)
+{
+	a->file_cut = why;
+}
+
 static void add_child(struct an_report *r, const struct analysis_child *child)
 {
 	struct an_value *v = an_add_object(an_report_root(r), "child");
@@ -111,7 +117,7 @@ static void add_child(struct an_report *r, const struct analysis_child *child)
 int analysis_print(struct analysis *a, struct out *out, enum report_format format, const char *file,
 		   const struct analysis_child *child)
 {
-	const struct an_input input = { .file = file };
+	const struct an_input input = { .file = file, .file_cut = a->file_cut };
 	struct an_report *r = an_report_new(NULL);
 	enum nt_status st = NT_ENOMEM;
 

@@ -34,6 +34,9 @@ const char *analysis_section(size_t i);
 /* Push the bytes into this; finish or abort it before the report. */
 struct nt_decoder *analysis_decoder(struct analysis *a);
 
+/* Why the file to be named in the report lacks the end of the stream; static text. */
+void analysis_set_file_cut(struct analysis *a, const char *why);
+
 /* What collect knows of the child it started; NULL where there was none. */
 struct analysis_child {
 	bool exited; /* exit_code counts; else signal */

@@ -143,6 +143,10 @@ static int print_report(const struct collect_settings *s, const struct collect_f
 
 	if (!take_report)
 		return EXIT_DONE;
+	if (facts->path && facts->file.error)
+		analysis_set_file_cut(a, strerror(facts->file.error));
+	else if (facts->path && facts->file.dropped)
+		analysis_set_file_cut(a, "the disk was too slow");
 	code = analysis_print(a, take_report, s->format, facts->path, NULL);
 	if (code == EXIT_DONE)
 		return out_close(take_report, code);

@@ -139,7 +139,10 @@ def full_disk(folder, app):
             check(r.code == 3, name + ": exit code 3", r)
             check("No space left" in r.err, name + ": says why", r)
             check(r.seconds >= 6, name + ": analysing goes on", r)
-            live = r.json().get("trace", {})
+            report = r.json()
+            live = report.get("trace", {})
+            check([f for f in report.get("findings", []) if f["id"] == "trace.file-cut"],
+                  name + ": the report says that the file is cut", report.get("findings"))
             check(live.get("complete") is True, name + ": the report is complete", live)
             trace = complete(small, name, False)
             check(0 < trace.get("events", 0) < live.get("events", 0),
