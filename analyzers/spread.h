@@ -18,6 +18,12 @@ enum {
 	AN_SPREAD_BUCKETS = 41 * AN_SPREAD_STEPS, /* up to 2^46 ns: 19 hours */
 };
 
+/* Times of a damaged trace may be anything: no overflow, and nothing ends before it begins. */
+static inline uint64_t an_ns_between(int64_t from_ns, int64_t to_ns)
+{
+	return to_ns > from_ns ? (uint64_t)to_ns - (uint64_t)from_ns : 0;
+}
+
 /* All zeros is an empty one. */
 struct an_spread {
 	uint64_t count, total_ns, max_ns;

@@ -25,6 +25,15 @@ const struct an_method *an_stack_site(const struct an_shared *s, uint32_t node)
 	return NULL;
 }
 
+const struct an_method *an_stack_place(const struct an_shared *s, uint32_t node)
+{
+	const struct an_method *m = an_stack_site(s, node);
+
+	for (; !m && node != AN_NODE_NONE; node = caller(s, node))
+		m = an_calltree_method(s->tree, node);
+	return m;
+}
+
 const struct an_method *an_stack_start(const struct an_shared *s, uint32_t node)
 {
 	const struct an_method *found = NULL;
@@ -143,9 +152,14 @@ static void add_frame(const struct an_shared *s, uint32_t node, struct an_value 
 void an_stack_add(const struct an_shared *s, uint32_t node, size_t max, struct an_value *parent,
 		  const char *name)
 {
+	static const char own[] = "System.Diagnostics.Tracing.NativeRuntimeEventSource.";
 	struct an_value *list = an_add_array(parent, name);
+	const struct an_method *m = an_calltree_method(s->tree, node);
 	size_t n = 0;
 
+	/* The call that writes the event is none of the program's. */
+	if (m && begins(m->raw, own))
+		node = caller(s, node);
 	for (; node != AN_NODE_NONE && n < max; node = caller(s, node), n++)
 		add_frame(s, node, list);
 	if (node != AN_NODE_NONE)

@@ -11,6 +11,8 @@
 
 /* The innermost frame outside the runtime's own libraries, or NULL. */
 const struct an_method *an_stack_site(const struct an_shared *s, uint32_t node);
+/* That, or else the innermost frame of all that has a name. */
+const struct an_method *an_stack_place(const struct an_shared *s, uint32_t node);
 /* The outermost one: where the program's part of the thread began, or NULL. */
 const struct an_method *an_stack_start(const struct an_shared *s, uint32_t node);
 /* Whether the innermost frames are those of a thread that waits (wait_frames.h). */
