@@ -21,7 +21,10 @@ static void put(struct json *j, const struct an_value *v)
 		json_int(j, v->name, v->i);
 		break;
 	case AN_DOUBLE:
-		json_fixed(j, v->name, v->f, v->decimals);
+		if (v->decimals == AN_SHORTEST)
+			json_double(j, v->name, v->f);
+		else
+			json_fixed(j, v->name, v->f, v->decimals);
 		break;
 	case AN_TEXT:
 		json_text(j, v->name, v->text);
