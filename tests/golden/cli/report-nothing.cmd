@@ -1,1 +1,1 @@
-drdotnet-trace fixtures/synthetic-v6.nettrace
+drdotnet-trace fixtures/synthetic-v6.nettrace summary cpu gc tasks
