@@ -134,13 +134,13 @@ enum nt_status tasks_name(struct tasks_rows *r, const struct task *x, const char
 	}
 	make_name(r->tasks, x, buf, sizeof(buf));
 	*ret = nt_arena_text(&r->arena, buf, strlen(buf));
-	if (!*ret && r->arena.full) {
+	if (!*ret) {
 		*ret = "[task]";
-		return NT_OK;
+		return r->arena.full ? NT_OK : NT_ENOMEM;
 	}
 	names = an_mem_grow(r->arena.alloc, r->names, &r->name_cap, r->name_count + 1,
 			    sizeof(*names));
-	if (!*ret || !names)
+	if (!names)
 		return NT_ENOMEM;
 	r->names = names;
 	if (nt_idmap_put(&r->name_by_key, key, (uint32_t)r->name_count) < 0)

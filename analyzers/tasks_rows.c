@@ -139,12 +139,14 @@ static enum nt_status new_row(struct tasks_rows *r, const struct tasks_row *row,
 		return NT_OK;
 	}
 	chain = nt_arena_array(&r->arena, row->chain_count + 1, sizeof(*chain));
-	if (!chain && r->arena.full) {
+	if (!chain) {
+		if (!r->arena.full)
+			return NT_ENOMEM;
 		r->not_kept++;
 		return NT_OK;
 	}
 	rows = an_mem_grow(r->arena.alloc, r->rows, &r->cap, r->count + 1, sizeof(*rows));
-	if (!chain || !rows)
+	if (!rows)
 		return NT_ENOMEM;
 	r->rows = rows;
 	for (size_t i = 0; i < row->chain_count; i++)
