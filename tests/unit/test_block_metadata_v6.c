@@ -10,8 +10,7 @@
 
 #include "tests/support/tape.h"
 
-enum { INT32 = 9, OBJECT = 1, ARRAY = 19, VARINT = 20, FIXED = 22, CHAR8 = 23, RELLOC = 24 };
-enum { DATALOC = 25, BOOL8 = 26 };
+enum { INT32 = 9, OBJECT = 1, ARRAY = 19, VARINT = 20, FIXED = 22, CHAR8 = 23, BOOL8 = 26 };
 enum { OPCODE = 1, KEYWORDS = 3, TEMPLATE = 4, DESCRIPTION = 5, PAIR = 6, GUID = 7 };
 enum { LEVEL = 8, VERSION = 9 };
 
@@ -470,6 +469,83 @@ static void hostile_counts_and_sizes_of_fields(void **state)
 	}
 }
 
+/* --- and events are read by them --- */
+
+static enum nt_status check_values(void *ctx, const struct nt_event *ev)
+{
+	struct nt_value v[8];
+	struct nt_payload_fit fit;
+
+	*(size_t *)ctx += 1;
+	assert_int_equal(nt_payload_read(ev, v, 8, &fit), 7);
+	assert_int_equal(v[0].kind, NT_V_INT);
+	assert_int_equal(v[0].i, -3);
+	assert_int_equal(v[1].kind, NT_V_UINT);
+	assert_int_equal(v[1].u, 300);
+	assert_int_equal(v[2].kind, NT_V_ARRAY);
+	assert_int_equal(v[2].u, 3);
+	assert_memory_equal(v[2].data, "\x01\x02\x03", 3);
+	assert_int_equal(v[3].kind, NT_V_BOOL);
+	assert_int_equal(v[3].u, 1);
+	assert_int_equal(v[4].kind, NT_V_UTF16);
+	assert_int_equal(v[4].bytes, 4);
+	assert_memory_equal(v[4].data, "H\0i\0", 4);
+	assert_int_equal(v[5].kind, NT_V_ARRAY);
+	assert_int_equal(v[5].u, 1);
+	assert_int_equal(v[6].kind, NT_V_ARRAY);
+	assert_int_equal(v[6].u, 2);
+	assert_true(fit.complete);
+	return NT_OK;
+}
+
+/* The types that only V6 has; where located data begins is written behind each. */
+static void the_types_of_v6_from_definition_to_value(void **state)
+{
+	static const struct nt_sink sink = { .event = check_values };
+	static const char payload[] = "\x05" /* VarInt: -3 */
+				      "\xac\x02" /* VarUInt: 300 */
+				      "\x01\x02\x03" /* 3 bytes */
+				      "\x01" /* Boolean8 */
+				      "\x08\x00\x04\x00" /* RelLoc: 4 bytes at 11 + 8 */
+				      "\x17\x00\x04\x00" /* DataLoc: 4 bytes at 23 */
+				      "\x02\x00\x01\x02" /* an array: -1, 1 */
+				      "H\0i\0\x07\0\0";
+	const struct build_row event = {
+		.metadata_id = 1,
+		.payload = payload,
+		.payload_bytes = sizeof(payload), /* the last 0 is the number's */
+	};
+	struct build b = build_new(6), content = { 0 }, fields = { 0 }, none = { 0 }, type = { 0 };
+	struct build row, rows = { 0 };
+	size_t seen = 0;
+	struct nt_decoder *d = nt_decoder_new(NULL, NULL, 0, &sink, &seen);
+
+	(void)state;
+	simple(&fields, "a", VARINT);
+	simple(&fields, "b", 21);
+	codes(&type, 4, "\x16\x06\x03\x00");
+	field(&fields, "c", &type, 0);
+	simple(&fields, "d", BOOL8);
+	codes(&type, 2, "\x18\x04");
+	field(&fields, "e", &type, 0);
+	codes(&type, 2, "\x19\x09");
+	field(&fields, "f", &type, 0);
+	codes(&type, 2, "\x13\x14");
+	field(&fields, "g", &type, 0);
+	row = row_of("Demo", 7, &fields, &none);
+	build_u16(&content, 0);
+	build_sized_row(&content, &row);
+	build_block6(&b, KIND6_METADATA, &content);
+	build_row(&rows, true, &event);
+	build_rows(&b, 6, &rows);
+	build_close(&b, 6);
+	assert_int_equal(nt_decoder_push(d, b.bytes, b.count), NT_OK);
+	assert_int_equal(nt_decoder_finish(d), NT_OK);
+	assert_int_equal(seen, 1);
+	nt_decoder_free(d);
+	build_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -490,6 +566,7 @@ int main(void)
 		cmocka_unit_test(type_23_is_a_string_of_universal_providers),
 		cmocka_unit_test(types_that_are_unknown_leave_the_event_raw),
 		cmocka_unit_test(hostile_counts_and_sizes_of_fields),
+		cmocka_unit_test(the_types_of_v6_from_definition_to_value),
 	};
 
 	return cmocka_run_group_tests_name("block_metadata_v6", tests, NULL, NULL);
