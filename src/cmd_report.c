@@ -49,8 +49,8 @@ static const struct opt_spec report_options[] = {
 
 static const char report_notes[] =
 	"FILE is a .nettrace or .netperf file, plain or zstd-compressed, or '-' for standard\n"
-	"input.  SECTION is summary, cpu, gc, alloc, tasks, exceptions, jit or counters; without\n"
-	"one all are shown.\n"
+	"input.  SECTION is summary, cpu, gc, alloc, tasks, locks, threadpool, threads,\n"
+	"exceptions, jit or counters; without one all are shown.\n"
 	"\n"
 	"examples:\n"
 	"  drdotnet-trace report api.nettrace\n"

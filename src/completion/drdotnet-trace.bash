@@ -33,7 +33,8 @@ _drdotnet_trace()
 	fi
 	mapfile -t COMPREPLY < <(compgen -f -- "$current")
 	if [[ $command == report && -n ${COMP_WORDS[2]} ]] && ((COMP_CWORD > 2)); then
-		mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "summary cpu gc tasks" \
+		mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W \
+			"summary cpu gc alloc tasks locks threadpool threads exceptions jit counters" \
 			-- "$current")
 	fi
 }
