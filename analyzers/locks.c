@@ -370,8 +370,8 @@ static enum nt_status on_start(struct locks *l, const struct nt_event *ev)
 	struct nt_value v[FIELDS];
 	size_t n = nt_payload_read(ev, v, FIELDS, NULL);
 	uint64_t owner = nt_value_u64(v, n, "LockOwnerThreadID", 0);
-	struct lock_thread *t;
-	uint32_t node, lock, site;
+	struct lock_thread *t = NULL;
+	uint32_t node, lock = 0, site = LOCK_NONE;
 	enum nt_status st = an_calltree_intern(l->shared->tree, ev, &node);
 
 	l->starts++;

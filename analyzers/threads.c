@@ -118,7 +118,7 @@ static enum nt_status find(struct threads *t, const struct nt_event *ev, struct 
 
 static enum nt_status on_sample(struct threads *t, const struct nt_event *ev)
 {
-	struct seen_thread *s;
+	struct seen_thread *s = NULL;
 	uint32_t node;
 	enum nt_status st = an_calltree_intern(t->shared->tree, ev, &node);
 
