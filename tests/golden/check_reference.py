@@ -5,7 +5,7 @@
 usage: check_reference.py PROGRAM [NAME...]
 
 The traces and the reference values are in $DRD_SHARED/fixtures, or ../shared/fixtures beside the
-source tree; without them the test is skipped (exit code 77).  NAME: only these traces.
+source tree; without them the smaller set of fixtures/ is compared.  NAME: only these traces.
 """
 import json
 import os
@@ -15,6 +15,8 @@ import sys
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARED = os.environ.get("DRD_SHARED", os.path.join(os.path.dirname(TOP), "shared"))
 FIXTURES = os.path.join(SHARED, "fixtures")
+if not os.path.isdir(FIXTURES):
+    FIXTURES = os.path.join(TOP, "fixtures")
 
 TIME_MS = 0.002
 PAUSE_MS = 0.01
@@ -173,9 +175,6 @@ def traces():
 def main():
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
-    if not os.path.isdir(FIXTURES):
-        print(f"skipped: no reference traces in {FIXTURES}")
-        return 77
     program, wanted = sys.argv[1], sys.argv[2:]
     failed = compared = 0
     for name, path, reference in traces():
