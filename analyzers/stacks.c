@@ -163,7 +163,7 @@ void an_stack_add(const struct an_shared *s, uint32_t node, size_t max, struct a
 	for (; node != AN_NODE_NONE && n < max; node = caller(s, node), n++)
 		add_frame(s, node, list);
 	if (node != AN_NODE_NONE)
-		an_add_text(list, NULL, "…");
+		an_add_text(list, NULL, "...");
 }
 
 void an_add_method(struct an_value *parent, const char *name, const struct an_method *m)

@@ -30,7 +30,7 @@ enum an_lock_frame an_stack_lock_frame(const struct an_shared *s, uint32_t node)
 /* The call that the program waits in: the outermost of the library's frames above its own. */
 const struct an_method *an_stack_call(const struct an_shared *s, uint32_t node);
 
-/* Adds "name": the frames' names, the innermost first, at most max; "…" stands for the rest. */
+/* Adds "name": the frames' names, the innermost first, at most max; "..." stands for the rest. */
 void an_stack_add(const struct an_shared *s, uint32_t node, size_t max, struct an_value *parent,
 		  const char *name);
 

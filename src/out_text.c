@@ -187,6 +187,9 @@ static const struct {
 	{ "jit", text_jit },
 	{ "counters", text_counters },
 	{ "tasks", text_tasks },
+	{ "locks", text_locks },
+	{ "threadpool", text_threadpool },
+	{ "threads", text_threads },
 };
 
 static void put_section(struct out *o, const struct an_value *v, size_t top)

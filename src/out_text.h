@@ -43,5 +43,8 @@ void text_exceptions(struct out *o, const struct an_value *exceptions, size_t to
 void text_jit(struct out *o, const struct an_value *jit, size_t top);
 void text_counters(struct out *o, const struct an_value *counters, size_t top);
 void text_tasks(struct out *o, const struct an_value *tasks, size_t top);
+void text_locks(struct out *o, const struct an_value *locks, size_t top);
+void text_threadpool(struct out *o, const struct an_value *pool, size_t top);
+void text_threads(struct out *o, const struct an_value *threads, size_t top);
 
 #endif

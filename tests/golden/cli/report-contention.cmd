@@ -1,0 +1,1 @@
+drdotnet-trace report fixtures/contention-net10.nettrace.zst locks

@@ -1,0 +1,1 @@
+drdotnet-trace report fixtures/zombie-net10.nettrace.zst threads threadpool
