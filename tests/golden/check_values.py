@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Compares reports on the bundled traces with values that are right by construction of the programs
+that made them, or that were worked out by hand from the events (fixtures/README.md).
+
+usage: check_values.py PROGRAM
+
+Traces that are not bundled are looked for in $DRD_SHARED/fixtures, or ../shared/fixtures beside the
+source tree, and left out when they are not there.
+"""
+import json
+import os
+import subprocess
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SHARED = os.environ.get("DRD_SHARED", os.path.join(os.path.dirname(TOP), "shared"))
+FOLDERS = [os.path.join(TOP, "fixtures"), os.path.join(SHARED, "fixtures")]
+
+CHAIN = ["Shop.Stuck.FetchPriceAsync", "Shop.Stuck.PriceOrderAsync",
+         "Shop.Stuck.HandleRequestAsync"]
+
+faults = []
+
+
+def check(what, ok, seen):
+    if not ok:
+        faults.append(f"{what}: {seen!r}")
+
+
+def find(name):
+    for folder in FOLDERS:
+        for end in (".nettrace.zst", ".netperf.zst"):
+            path = os.path.join(folder, name + end)
+            if os.path.exists(path):
+                return path
+    return None
+
+
+def report(program, name, *args):
+    path = find(name)
+    if not path:
+        print(f"left out: {name} is not here")
+        return None
+    done = subprocess.run([program, "report", "--json", *args, path], capture_output=True,
+                          text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{name}: exit code {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def finding_ids(r):
+    return {f["id"] for f in r["findings"]}
+
+
+def rows(r, method):
+    return [row for row in r["tasks"]["pending"] if row["method"] == method]
+
+
+def check_stuck(program):
+    """17 requests got stuck while recording, one thread blocks in .Result, one loop is well."""
+    for name, thread, operations in (("stuck-net9", 25017, True), ("stuck-net10", 25055, True),
+                                     ("stuck-net31", 24980, False)):
+        r = report(program, name)
+        if not r:
+            continue
+        pending = rows(r, "Shop.Stuck.HandleRequestAsync")
+        check(f"{name}: rows of requests", len(pending) == 1, r["tasks"]["pending"])
+        check(f"{name}: requests", pending[0]["count"] == 17, pending[0])
+        check(f"{name}: chain", pending[0]["chain"] == CHAIN, pending[0]["chain"])
+        check(f"{name}: healthy", r["tasks"]["healthy"] == 1, r["tasks"]["healthy"])
+        blocked = [row for row in r["tasks"]["pending"] if row["state"] == "blocked"]
+        check(f"{name}: blocked", [(row["method"], row["thread_id"]) for row in blocked] ==
+              [("Shop.Stuck.Blocker", thread)], blocked)
+        counts = r["tasks"]["operations_begun"], r["tasks"]["operations_ended"]
+        check(f"{name}: operations", counts == ((109, 57) if operations else (None, None)), counts)
+        check(f"{name}: findings", {"tasks.stuck", "tasks.sync-over-async",
+                                    "tasks.older-invisible"} <= finding_ids(r), finding_ids(r))
+        share = r["cpu"]["samples_on_cpu"] / r["cpu"]["samples"]
+        check(f"{name}: an idle process is not busy", share < 0.01, share)
+
+
+def check_starve(program):
+    """400 tasks scheduled and none of them started; pool threads block in Task.Wait."""
+    for name, threads in (("starve-net8", 33), ("starve-net10", 32)):
+        r = report(program, name)
+        if not r:
+            continue
+        blocked = rows(r, "Shop.Starve.BlockingHandler")
+        check(f"{name}: blocked", [row["count"] for row in blocked] == [threads], blocked)
+        queued = [row for row in r["tasks"]["pending"] if row["state"] == "queued"]
+        check(f"{name}: queued", [(row["method"], row["count"]) for row in queued] ==
+              [("Shop.Starve.Run.<lambda>", 400)], queued)
+        check(f"{name}: scheduled", r["tasks"]["scheduled"] == 400, r["tasks"]["scheduled"])
+
+
+def check_cpu(program):
+    """Hot, Warm and Mild do 60, 30 and 10 % of the work by construction."""
+    want = {"Shop.Cpu.Hot": 60, "Shop.Cpu.Warm": 30, "Shop.Cpu.Mild": 10}
+    for name in ("cpu-net31", "cpu-net8", "cpu-net10", "cpu-net11", "v6-cpu-net10"):
+        r = report(program, name)
+        if not r:
+            continue
+        share = {row["method"]: row["exclusive_percent"] for row in r["cpu"]["methods"]}
+        for method, percent in want.items():
+            check(f"{name}: {method}", abs(share.get(method, 0) - percent) < 1.5,
+                  share.get(method))
+        check(f"{name}: hottest", r["cpu"]["methods"][0]["method"] == "Shop.Cpu.Hot",
+              r["cpu"]["methods"][0])
+        check(f"{name}: hot path", r["cpu"]["hot_path"][-1]["method"] == "Shop.Cpu.Hot",
+              r["cpu"]["hot_path"])
+        check(f"{name}: finding", "cpu.hot-method" in finding_ids(r), finding_ids(r))
+    r = report(program, "v6-cpu-net10", "--top", "0")
+    if r:
+        counts = {row["method"]: row["exclusive_samples"] for row in r["cpu"]["methods"]}
+        seen = [counts.get(m) for m in want], r["cpu"]["samples"]
+        check("v6-cpu-net10: samples", seen == ([1787, 896, 298], 2989), seen)
+
+
+def check_waits(program):
+    """Threads that wait for each other, or for ever, use no CPU."""
+    for name in ("deadlock-net8", "deadlock-net10", "deadlock-net11", "zombie-net10"):
+        r = report(program, name)
+        if not r:
+            continue
+        share = r["cpu"]["samples_waiting"] / r["cpu"]["samples"]
+        check(f"{name}: waiting", share > 0.99, share)
+        check(f"{name}: no hot method", "cpu.hot-method" not in finding_ids(r), finding_ids(r))
+
+
+def check_gc(program):
+    for name in ("gc-net10", "gc-net8", "gc-net31", "gc-server-net10"):
+        r = report(program, name)
+        if not r:
+            continue
+        callers = r["gc"]["induced_by"]
+        check(f"{name}: who calls GC.Collect", [c["method"] for c in callers] ==
+              ["Shop.Gc.Run"], callers)
+        check(f"{name}: calls", abs(callers[0]["count"] - r["gc"]["induced"]) <= 1, callers)
+        check(f"{name}: samples are not recorded", r["cpu"]["samples"] is None, r["cpu"]["samples"])
+        check(f"{name}: tasks are not recorded", r["tasks"]["pending"] is None,
+              r["tasks"]["pending"])
+    r = report(program, "gc-aot10")
+    if r:
+        check("gc-aot10: processors", r["trace"]["processors"] is None, r["trace"]["processors"])
+        check("gc-aot10: runtime", r["trace"]["runtime"] is None, r["trace"]["runtime"])
+        check("gc-aot10: CPU", "cpu.not-recorded" in finding_ids(r), finding_ids(r))
+    r = report(program, "alloc-sampled-net10")
+    if r:
+        check("alloc-sampled-net10: allocated", r["gc"]["allocated_bytes"] is None,
+              r["gc"]["allocated_bytes"])
+
+
+def main():
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
+    program = sys.argv[1]
+    check_stuck(program)
+    check_starve(program)
+    check_cpu(program)
+    check_waits(program)
+    check_gc(program)
+    for fault in faults:
+        print("wrong: " + fault)
+    print("all right" if not faults else f"{len(faults)} wrong")
+    return bool(faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
