@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Rules for the sources that no compiler knows: length of files and functions, licence line,
-words that do not belong here, absolute paths of somebody's machine, headers' guards."""
+words that do not belong here, absolute paths of somebody's machine, headers' guards, sources that
+no meson.build lists."""
 import os
 import re
 import subprocess
@@ -71,6 +72,24 @@ def check_c(name, lines, bad):
             bad(1, f"include guard {found}, expected {guard}")
 
 
+def check_listed(names, bad):
+    """Every source belongs to a build, every unit test to the tests that are run."""
+    for name in names:
+        folder, base = os.path.split(name)
+        if folder.startswith("tests/unit"):
+            base = base.removeprefix("test_").removesuffix(".c")
+        if not name.endswith(".c") or folder.startswith("tools"):
+            continue
+        text = ""
+        for path in (folder, os.path.dirname(folder)):
+            if os.path.exists(os.path.join(TOP, path, "meson.build")):
+                with open(os.path.join(TOP, path, "meson.build"), encoding="utf-8") as f:
+                    text += f.read()
+        stem = re.escape(base.removesuffix(".c"))
+        if not re.search(rf"['/](test_)?({stem}|{stem.removeprefix('fuzz_')})(\.c)?'", text):
+            bad(name, 1, "no meson.build lists it")
+
+
 def main():
     faults = []
     names = files()
@@ -96,6 +115,7 @@ def main():
                 match = pattern.search(line)
                 if match:
                     bad(number, f"'{match.group(0)}' does not belong into the sources")
+    check_listed(names, lambda name, number, what: faults.append(f"{name}:{number}: {what}"))
     print("\n".join(faults) if faults else f"{len(names)} files are fine")
     return 1 if faults else 0
 
