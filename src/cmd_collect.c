@@ -179,8 +179,6 @@ static int run_with(const struct collect_args *args, const struct provider_set *
 	struct ipc_provider *providers = calloc(set->count, sizeof(*providers));
 	const char *output = args->output ? args->output : TRACE_NAME_DEFAULT;
 	const struct collect_settings settings = {
-		.target = &target->target,
-		.process_name = target->name,
 		.session = {
 			.buffer_mb = (uint32_t)args->buffer_mb,
 			.rundown_keywords = args->rundown ? rundown : IPC_RUNDOWN_NONE,
@@ -199,6 +197,7 @@ static int run_with(const struct collect_args *args, const struct provider_set *
 		.options = { .top = args->top, .view = (enum an_view)args->view },
 		.quiet = args->quiet,
 	};
+	const struct collect_subject who = { &target->target, target->target.pid, target->name };
 	int code;
 
 	if (!providers) {
@@ -212,7 +211,7 @@ static int run_with(const struct collect_args *args, const struct provider_set *
 			.level = set->items[i].level,
 			.args = set->items[i].args,
 		};
-	code = collect_run(&settings);
+	code = collect_run(&settings, &who, 1);
 	free(providers);
 	return code;
 }

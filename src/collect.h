@@ -3,8 +3,8 @@
 #define SRC_COLLECT_H
 
 /*
- * Records one session of one process: the stream goes to a file as it comes, and through the
- * decoder into the analyzers; at the end stands the report.
+ * Records sessions of processes: each stream goes to a file as it comes, and through the decoder
+ * into the analyzers; at the end stands the report.  A run may hold several, see collection.h.
  */
 
 #include <stdbool.h>
@@ -14,9 +14,8 @@
 #include "src/ipc_find.h"
 #include "src/ipc_wire.h"
 
+/* What all collections of a run share. */
 struct collect_settings {
-	const struct ipc_target *target;
-	const char *process_name;
 	struct ipc_collect session;
 	uint64_t duration_ms; /* 0: until a signal */
 	uint64_t timeout_ms, stop_timeout_ms;
@@ -29,7 +28,15 @@ struct collect_settings {
 	bool quiet;
 };
 
-/* Everything from opening the file to the report.  Returns the exit code. */
-int collect_run(const struct collect_settings *s);
+/* Who is recorded. */
+struct collect_subject {
+	const struct ipc_target *target;
+	int32_t pid;
+	const char *name;
+};
+
+/* Everything from opening the files to the reports.  Returns the worst exit code. */
+int collect_run(const struct collect_settings *s, const struct collect_subject *subjects,
+		size_t count);
 
 #endif

@@ -72,9 +72,9 @@ static void describe_target(const struct ipc_target *t, char *buf, size_t size)
 
 /* --- no session --- */
 
-static int refuse(const struct collect_settings *s, const struct session_end *end)
+static int refuse(const struct collect_subject *who, const struct session_end *end)
 {
-	const struct ipc_target *t = s->target;
+	const struct ipc_target *t = who->target;
 	char why[256];
 
 	if (end->why == SESSION_UNREACHABLE && (end->error == -EACCES || end->error == -EPERM))
@@ -83,7 +83,7 @@ static int refuse(const struct collect_settings *s, const struct session_end *en
 		snprintf(why, sizeof(why), "its diagnostic socket is dead, or it is just ending");
 	else
 		session_describe(end, why, sizeof(why));
-	log_error("cannot trace process %" PRId32 " (%s): %s", t->pid, s->process_name, why);
+	log_error("cannot trace process %" PRId32 " (%s): %s", who->pid, who->name, why);
 	if (end->why == SESSION_TIMEOUT)
 		log_advice("it may be stopped or overloaded, or another tool may block its "
 			   "diagnostics; --timeout waits longer");
@@ -99,7 +99,7 @@ static int refuse(const struct collect_settings *s, const struct session_end *en
 
 /* --- what is missing in the stream --- */
 
-static void say_why_cut(const struct collect_settings *s, const struct collect_facts *facts)
+static void say_why_cut(const struct collect_subject *who, const struct collect_facts *facts)
 {
 	char why[256];
 
@@ -109,14 +109,14 @@ static void say_why_cut(const struct collect_settings *s, const struct collect_f
 		snprintf(why, sizeof(why),
 			 "the runtime sent nothing: it is suspended until it is told to resume");
 	else if (facts->end.why == SESSION_ENDED)
-		describe_target(s->target, why, sizeof(why));
+		describe_target(who->target, why, sizeof(why));
 	else
 		session_describe(&facts->end, why, sizeof(why));
 	log_error("the trace is incomplete: %s", why);
 }
 
 /* The exit code that the stream alone would give. */
-static int judge_stream(const struct collect_settings *s, const struct collect_facts *facts,
+static int judge_stream(const struct collect_subject *who, const struct collect_facts *facts,
 			struct nt_decoder *d)
 {
 	const struct nt_stats *stats = nt_decoder_borrow_stats(d);
@@ -125,7 +125,7 @@ static int judge_stream(const struct collect_settings *s, const struct collect_f
 	if (st == NT_OK && stats->ended)
 		return EXIT_DONE;
 	if (st == NT_ETRUNC) {
-		say_why_cut(s, facts);
+		say_why_cut(who, facts);
 		if (nt_decoder_borrow_trace(d))
 			return EXIT_PARTIAL;
 		log_advice("nothing was recorded");
@@ -184,8 +184,8 @@ static int judge_file(const struct collect_facts *facts)
 	return EXIT_PARTIAL;
 }
 
-int collect_conclude(const struct collect_settings *s, const struct collect_facts *facts,
-		     struct analysis *a, struct out *take_report)
+int collect_conclude(const struct collect_settings *s, const struct collect_subject *who,
+		     const struct collect_facts *facts, struct analysis *a, struct out *take_report)
 {
 	struct nt_decoder *d = analysis_decoder(a);
 	int code, file_code, report_code = EXIT_DONE;
@@ -193,9 +193,9 @@ int collect_conclude(const struct collect_settings *s, const struct collect_fact
 	if (!facts->started) {
 		if (take_report)
 			out_discard(take_report);
-		return refuse(s, &facts->end);
+		return refuse(who, &facts->end);
 	}
-	code = judge_stream(s, facts, d);
+	code = judge_stream(who, facts, d);
 	file_code = judge_file(facts);
 	if (code != EXIT_FAILED)
 		report_code = print_report(s, facts, a, take_report);

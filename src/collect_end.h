@@ -26,7 +26,8 @@ void collect_say_gave_up(unsigned gave_up);
  * Ends the decoder, prints the report.  take_report: where to; NULL: nowhere, as the trace is on
  * standard output.  Returns the exit code.
  */
-int collect_conclude(const struct collect_settings *s, const struct collect_facts *facts,
-		     struct analysis *a, struct out *take_report);
+int collect_conclude(const struct collect_settings *s, const struct collect_subject *who,
+		     const struct collect_facts *facts, struct analysis *a,
+		     struct out *take_report);
 
 #endif
