@@ -162,6 +162,12 @@ static enum nt_status on_started(struct jit *j, const struct nt_event *ev)
 	return an_calltree_intern(j->shared->tree, ev, &o->node);
 }
 
+/* Tier 1 is compiled on a thread of its own while the program runs on. */
+static bool in_background(const struct jit_thread *t, unsigned tier)
+{
+	return t->background || tier == TIER_1 || tier == TIER_1_INSTRUMENTED;
+}
+
 /* The compilation that ends with this load: true when its start was seen. */
 static bool close_open(struct jit_thread *t, uint64_t method_id, int64_t now, struct jit_open *ret,
 		       uint64_t *ret_ns)
@@ -344,6 +350,8 @@ static enum nt_status on_compiled(struct jit *j, const struct nt_event *ev,
 	if (load.timed) {
 		j->matched++;
 		j->total_ns += load.jit_ns;
+		if (!in_background(t, load.tier))
+			j->waited_ns += load.jit_ns;
 		j->il_bytes += open.il_bytes;
 		load.il_bytes = open.il_bytes;
 	}

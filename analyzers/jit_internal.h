@@ -98,6 +98,7 @@ struct jit {
 	uint64_t rejected_before; /* by the rundown: compiled before the session as well */
 	uint64_t code_bytes, il_bytes;
 	uint64_t total_ns;
+	uint64_t waited_ns; /* of it, what threads of the program waited for */
 	uint64_t matched; /* compilations whose time is known */
 	struct jit_load *loads;
 	size_t load_count, load_cap;

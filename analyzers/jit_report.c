@@ -275,6 +275,7 @@ static void add_counts(const struct jit *j, struct an_value *v)
 
 	an_add_uint(v, "count", j->compiled);
 	add_ms(v, "time_ms", j->timed, j->total_ns);
+	add_ms(v, "waited_ms", j->timed, j->waited_ns);
 	if (j->timed && observed > 0)
 		an_add_double(v, "time_percent", 100.0 * (double)j->total_ns / (double)observed, 3);
 	else
@@ -340,16 +341,17 @@ static void add_loader(const struct jit *j, struct an_value *parent)
 static void check_storm(const struct jit *j, struct an_report *out)
 {
 	int64_t observed = an_observed_ns(j->shared);
-	double share = observed > 0 ? 100.0 * (double)j->total_ns / (double)observed : 0;
-	double ms = (double)j->total_ns / 1e6;
+	double share = observed > 0 ? 100.0 * (double)j->waited_ns / (double)observed : 0;
+	double ms = (double)j->waited_ns / 1e6;
 	bool slow = j->timed && share >= STORM_PERCENT && ms >= STORM_MIN_MS;
 
 	if (!slow && j->rate.peak < STORM_METHODS)
 		return;
 	an_add_finding(
 		out, AN_WARNING, "jit.storm",
-		slow ? an_report_printf(out, "Compiling methods took %.0f ms of %.0f ms", ms,
-					(double)observed / 1e6)
+		slow ? an_report_printf(out,
+					"The program waited %.0f ms of %.0f ms for the compiler",
+					ms, (double)observed / 1e6)
 		     : an_report_printf(out, "%" PRIu64 " methods were compiled within one second",
 					j->rate.peak),
 		an_report_printf(out, "%" PRIu64 " methods compiled, %" PRIu64 " of them dynamic",

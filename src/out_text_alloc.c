@@ -235,14 +235,15 @@ static void put_jit_methods(struct out *o, const struct an_value *list, size_t t
 static void put_jit_counts(struct out *o, const struct an_value *jit)
 {
 	const struct an_value *tiers = an_get(jit, "by_tier");
-	char time[48], code[48];
+	char time[48], code[48], waited[48];
 
 	text_ms(jit, "time_ms", time, sizeof(time));
+	text_ms(jit, "waited_ms", waited, sizeof(waited));
 	text_bytes(jit, "code_bytes", code, sizeof(code));
 	out_printf(o, "  compiled   %" PRIu64 " methods, %s of code, time %s",
 		   an_get_u64(jit, "count", 0), code, time);
-	if (text_has(jit, "time_percent"))
-		out_printf(o, " (%.1f %% of the time)", an_get_f64(jit, "time_percent", 0));
+	if (text_has(jit, "waited_ms"))
+		out_printf(o, ", of which the program waited %s", waited);
 	out_char(o, '\n');
 	if (tiers && tiers->first)
 		out_text(o, "  tiers      ");

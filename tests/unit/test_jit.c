@@ -108,6 +108,7 @@ static void times(void **state)
 	assert_int_equal(an_get_u64(r, "jit.count", 0), 4);
 	assert_int_equal(an_get_u64(r, "jit.precompiled", 0), 1);
 	assert_true(an_get_f64(r, "jit.time_ms", 0) == 14);
+	assert_true(an_get_f64(r, "jit.waited_ms", 0) == 10); /* not for tier 1 */
 	assert_true(an_get_f64(r, "jit.time_percent", 0) == 14);
 	assert_int_equal(an_get_u64(r, "jit.il_bytes", 0), 120);
 	assert_int_equal(an_get_u64(r, "jit.code_bytes", 0), 0x400);
@@ -230,7 +231,7 @@ static void many_dynamic(void **state)
 	assert_false(finds_dynamic(200, 20001));
 }
 
-static bool finds_storm(size_t methods, double jit_ms, double ms)
+static bool finds_storm(size_t methods, double jit_ms, double ms, uint32_t tier)
 {
 	struct play p;
 	bool found;
@@ -240,7 +241,7 @@ static bool finds_storm(size_t methods, double jit_ms, double ms)
 		loaded(&p, 10, 1, 200 + i, 0x20000 + 0x100 * i, "Many", JITTED | TIER1);
 	if (jit_ms > 0) {
 		started(&p, 10, 1, 100, 50);
-		loaded(&p, 10 + jit_ms, 1, 100, 0x1000, "Slow", JITTED | TIER1);
+		loaded(&p, 10 + jit_ms, 1, 100, 0x1000, "Slow", JITTED | tier);
 	}
 	end(&p, ms);
 	found = play_finds(&p, "jit.storm");
@@ -251,11 +252,12 @@ static bool finds_storm(size_t methods, double jit_ms, double ms)
 static void storm(void **state)
 {
 	(void)state;
-	assert_true(finds_storm(1000, 0, 10000));
-	assert_false(finds_storm(999, 0, 10000));
-	assert_true(finds_storm(0, 600, 3000)); /* 20 % */
-	assert_false(finds_storm(0, 600, 3001));
-	assert_false(finds_storm(0, 499, 1000)); /* not half a second */
+	assert_true(finds_storm(1000, 0, 10000, TIER1));
+	assert_false(finds_storm(999, 0, 10000, TIER1));
+	assert_true(finds_storm(0, 600, 3000, QUICK)); /* 20 % */
+	assert_false(finds_storm(0, 600, 3001, QUICK));
+	assert_false(finds_storm(0, 499, 1000, QUICK)); /* not half a second */
+	assert_false(finds_storm(0, 600, 700, TIER1)); /* in the background */
 }
 
 /* slow and fast: samples in code of tier 0 and of tier 1. */
