@@ -59,9 +59,8 @@ static void others_mean_something_else(void **state)
 	assert_int_equal(kind("Interop+Kernel32.SetEvent"), AN_FRAME_NATIVE);
 	assert_int_equal(kind("dynamicClass.IL_STUB_PInvoke"), AN_FRAME_NATIVE);
 	assert_int_equal(kind("System.Threading.Thread.StartCallback"), AN_FRAME_WAIT_LEAF);
-	assert_int_equal(
-		kind("System.Threading.PortableThreadPool+WorkerThread.WorkerThreadStart"),
-		AN_FRAME_WAIT_LEAF);
+	assert_int_equal(kind("System.Threading.PortableThreadPool+WorkerThread.WorkerThreadStart"),
+			 AN_FRAME_WAIT_LEAF);
 	assert_int_equal(kind("System.Threading.Monitor.Exit_Slowpath"), AN_FRAME_POLL);
 }
 
