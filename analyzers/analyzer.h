@@ -120,6 +120,17 @@ struct an_engine *an_engine_free(struct an_engine *e); /* returns NULL */
 extern const struct nt_sink an_engine_sink;
 /* Flags for the decoder (NT_TIME_ORDER, NT_SKIP_STACKS), by what the classes need. */
 unsigned an_engine_flags(const struct an_engine *e);
+/*
+ * Events that were not asked for but came all the same: only counted as part of the trace.  Before
+ * the first byte is pushed.
+ */
+void an_engine_ignore(struct an_engine *e, bool (*ignored)(void *ctx, const struct nt_event_def *d),
+		      void *ctx);
+/*
+ * An event of another stream of the same process that may name code, as an early rundown has them.
+ * It is not part of the trace.
+ */
+NT_MUST_CHECK enum nt_status an_engine_name(struct an_engine *e, const struct nt_event *ev);
 /* For live figures while the trace is still being read. */
 const struct an_shared *an_engine_borrow_shared(const struct an_engine *e);
 

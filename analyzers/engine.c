@@ -6,7 +6,12 @@
 #include "analyzers/grow.h"
 #include "analyzers/trace_findings.h"
 
-enum { MAX_CLASSES = 16, RUNTIME_INFORMATION = 187 };
+enum {
+	MAX_CLASSES = 16,
+	RUNTIME_INFORMATION = 187,
+	RUNDOWN_COMPLETE = 146, /* DCEndComplete */
+	RUNDOWN_BEGIN = 148, /* DCEndInit */
+};
 
 /* Which classes want events of a definition: one bit each, by their place in the list. */
 enum { WANT_KNOWN = 1 << 16, WANT_METHODS = 1 << 17, WANT_RUNTIME = 1 << 18 };
@@ -19,6 +24,8 @@ struct an_engine {
 	unsigned needs;
 	uint32_t *wants; /* by index of the definition */
 	size_t want_cap;
+	bool (*ignored)(void *ctx, const struct nt_event_def *def); /* NULL: none are */
+	void *ignored_ctx;
 };
 
 static bool start_classes(struct an_engine *e, const struct an_class *const *classes)
@@ -80,6 +87,24 @@ unsigned an_engine_flags(const struct an_engine *e)
 	       (e->needs & AN_NEED_STACKS ? 0 : (unsigned)NT_SKIP_STACKS);
 }
 
+void an_engine_ignore(struct an_engine *e, bool (*ignored)(void *ctx, const struct nt_event_def *d),
+		      void *ctx)
+{
+	e->ignored = ignored;
+	e->ignored_ctx = ctx;
+}
+
+/* Whether this trace's own rundown is there is another question: its marks are left out. */
+enum nt_status an_engine_name(struct an_engine *e, const struct nt_event *ev)
+{
+	bool mark = ev->def->provider_id == NT_PROV_RUNDOWN &&
+		    (ev->def->event_id == RUNDOWN_BEGIN || ev->def->event_id == RUNDOWN_COMPLETE);
+
+	if (!e->shared.methods || mark || !an_methods_wants(ev->def))
+		return NT_OK;
+	return an_methods_event(e->shared.methods, ev);
+}
+
 const struct an_shared *an_engine_borrow_shared(const struct an_engine *e)
 {
 	return &e->shared;
@@ -114,11 +139,15 @@ static enum nt_status on_trace(void *ctx, const struct nt_trace_info *info)
 
 static uint32_t ask(const struct an_engine *e, const struct nt_event_def *def)
 {
+	bool ignored = e->ignored && e->ignored(e->ignored_ctx, def);
 	uint32_t want = WANT_KNOWN;
 
-	for (size_t i = 0; i < e->count; i++)
+	for (size_t i = 0; i < e->count; i++) {
+		if (ignored && e->classes[i] != &an_class_trace)
+			continue;
 		if (!e->classes[i]->wants || e->classes[i]->wants(def))
 			want |= UINT32_C(1) << i;
+	}
 	if (e->shared.methods && an_methods_wants(def))
 		want |= WANT_METHODS;
 	if (def->event_id == RUNTIME_INFORMATION &&

@@ -95,6 +95,17 @@ struct nt_decoder *analysis_decoder(struct analysis *a)
 	return a->decoder;
 }
 
+void analysis_ignore(struct analysis *a, bool (*ignored)(void *ctx, const struct nt_event_def *def),
+		     void *ctx)
+{
+	an_engine_ignore(a->engine, ignored, ctx);
+}
+
+enum nt_status analysis_name(struct analysis *a, const struct nt_event *ev)
+{
+	return an_engine_name(a->engine, ev);
+}
+
 void analysis_set_file_cut(struct analysis *a, const char *why)
 {
 	a->file_cut = why;

@@ -34,6 +34,11 @@ const char *analysis_section(size_t i);
 /* Push the bytes into this; finish or abort it before the report. */
 struct nt_decoder *analysis_decoder(struct analysis *a);
 
+/* See an_engine_ignore() and an_engine_name(). */
+void analysis_ignore(struct analysis *a, bool (*ignored)(void *ctx, const struct nt_event_def *def),
+		     void *ctx);
+enum nt_status analysis_name(struct analysis *a, const struct nt_event *ev);
+
 /* Why the file to be named in the report lacks the end of the stream; static text. */
 void analysis_set_file_cut(struct analysis *a, const char *why);
 

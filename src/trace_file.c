@@ -21,7 +21,7 @@ enum {
 	FIRST_ROOM = 256 << 10,
 	EDGE_BYTES = 64 << 10, /* at least this far apart are the places where a file may be cut */
 	MAX_EDGES = 160,
-	ZSTD_LEVEL = 3,
+	DEFAULT_LEVEL = 3,
 	MAX_NUMBER = 1000,
 };
 
@@ -53,7 +53,7 @@ struct trace_file {
 	struct edges fill_edges;
 	uint64_t taken; /* bytes of the stream before fill[0] */
 	uint64_t whole; /* where in the stream the last whole block ends */
-	bool working, paused, never_pause, dropping, finishing, said_failed;
+	bool working, paused, never_pause, dropping, finishing, said_failed, discard;
 
 	/* The writing thread's side while it works. */
 	struct bytes busy;
@@ -305,6 +305,18 @@ void trace_file_never_pause(struct trace_file *f)
 	f->never_pause = true;
 }
 
+void trace_file_discard(struct trace_file *f)
+{
+	f->discard = true;
+	f->dropping = true;
+	f->fill.len = 0;
+}
+
+bool trace_file_is_in_place(const struct trace_file *f)
+{
+	return f->in_place;
+}
+
 /* --- opening --- */
 
 /* mkostemps() makes files for the owner only; this one shall be as open() would have made it. */
@@ -354,13 +366,15 @@ static int open_path(struct trace_file *f)
 
 static int open_zstd(struct trace_file *f)
 {
+	int level = f->config.level ? f->config.level : DEFAULT_LEVEL;
+
 	if (!f->config.compress)
 		return 0;
 	f->zstd = ZSTD_createCCtx();
 	f->packed.room = ZSTD_CStreamOutSize();
 	f->packed.data = malloc(f->packed.room);
 	if (!f->zstd || !f->packed.data ||
-	    ZSTD_isError(ZSTD_CCtx_setParameter(f->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)))
+	    ZSTD_isError(ZSTD_CCtx_setParameter(f->zstd, ZSTD_c_compressionLevel, level)))
 		return -ENOMEM;
 	return 0;
 }
@@ -456,7 +470,7 @@ static void finish_now(struct trace_file *f)
 
 	if (f->path && close(f->fd) != 0 && f->error == 0)
 		f->error = errno;
-	if (f->aside && f->file_bytes == 0) {
+	if (f->aside && (f->file_bytes == 0 || f->discard)) {
 		unlink(f->aside);
 	} else if (f->aside) {
 		error = publish(f);
@@ -474,7 +488,7 @@ static void finish_now(struct trace_file *f)
 	r.dropped = f->dropping;
 	r.stream_bytes = f->stream_bytes;
 	r.file_bytes = f->file_bytes;
-	r.path = f->file_bytes > 0 ? f->path : NULL;
+	r.path = f->file_bytes > 0 && !f->discard ? f->path : NULL;
 	f->done(f->done_ctx, &r);
 	release(f);
 }

@@ -35,6 +35,7 @@ struct trace_file_config {
 	bool force; /* replace an existing file */
 	bool renumber; /* our own choice of name: take the next free one instead of failing */
 	bool compress;
+	int level; /* of zstd; 0: its default */
 };
 
 /* NULL: it could not be opened; said on standard error. */
@@ -49,6 +50,11 @@ void trace_file_write(struct trace_file *f, const uint8_t *bytes, size_t len, ui
 
 /* From now on the reader cannot pause: drop instead of asking for it. */
 void trace_file_never_pause(struct trace_file *f);
+
+/* The file is not wanted after all: it is removed when it is finished. */
+void trace_file_discard(struct trace_file *f);
+/* Standard output, a pipe, a device: what was written cannot be taken back. */
+bool trace_file_is_in_place(const struct trace_file *f);
 
 struct trace_file_result {
 	int error; /* errno of the first failure; 0 none */

@@ -85,15 +85,29 @@ char *trace_name_expand(const char *pattern, const struct trace_name *values)
 	return text;
 }
 
-char *trace_name_numbered(const char *path, unsigned number)
+const char *trace_name_ending(const char *path)
 {
 	static const char *const ends[] = { ".nettrace.zst", ".nettrace", ".zst", "" };
 	size_t i = 0;
-	char *text;
-	int stem;
 
 	while (!ends_with(path, ends[i]))
 		i++;
-	stem = (int)(strlen(path) - strlen(ends[i]));
-	return asprintf(&text, "%.*s-%u%s", stem, path, number, ends[i]) < 0 ? NULL : text;
+	return path + strlen(path) - strlen(ends[i]);
+}
+
+char *trace_name_numbered(const char *path, unsigned number)
+{
+	const char *end = trace_name_ending(path);
+	char *text;
+
+	return asprintf(&text, "%.*s-%u%s", (int)(end - path), path, number, end) < 0 ? NULL : text;
+}
+
+char *trace_name_piece(const char *path, uint64_t number)
+{
+	const char *end = trace_name_ending(path);
+	char *text;
+	int n = asprintf(&text, "%.*s.%04" PRIu64 "%s", (int)(end - path), path, number, end);
+
+	return n < 0 ? NULL : text;
 }

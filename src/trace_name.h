@@ -25,6 +25,12 @@ char *trace_name_expand(const char *pattern, const struct trace_name *values);
 /* "a.nettrace.zst", 2 -> "a-2.nettrace.zst".  The caller frees it; NULL: no memory. */
 char *trace_name_numbered(const char *path, unsigned number);
 
+/* The file of a rotation: "a.nettrace.zst", 2 -> "a.0002.nettrace.zst". */
+char *trace_name_piece(const char *path, uint64_t number);
+
+/* Where a number goes: ".nettrace.zst", ".nettrace", ".zst", or the end of the path. */
+const char *trace_name_ending(const char *path);
+
 bool trace_name_is_compressed(const char *path);
 
 #endif

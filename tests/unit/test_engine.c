@@ -142,6 +142,61 @@ static void what_a_class_answers_ends_the_reading(void **state)
 	play_end(&p);
 }
 
+static bool is_ten(void *ctx, const struct nt_event_def *def)
+{
+	assert_ptr_equal(ctx, &p);
+	return def->event_id == 10;
+}
+
+/* What was not asked for counts as part of the trace, and for nothing else. */
+static void ignored_events_are_only_counted(void **state)
+{
+	(void)state;
+	assert_true(play_begin(&p, NULL, both, NULL));
+	an_engine_ignore(p.engine, is_ten, &p);
+	play_event(&p, NT_PROV_RUNTIME, 10, 4, 1, 1, NULL);
+	play_event(&p, NT_PROV_RUNTIME, 11, 1, 1, 2, NULL);
+	assert_int_equal(heard_some, 0);
+	assert_int_equal(heard_all, 1);
+	play_end(&p);
+	assert_true(play_begin(&p, NULL, an_classes, NULL));
+	an_engine_ignore(p.engine, is_ten, &p);
+	play_event(&p, NT_PROV_RUNTIME, 10, 4, 1, 1, NULL);
+	assert_non_null(play_report(&p));
+	assert_non_null(an_get(an_get(play_report(&p), "trace"), "counts")->first);
+	play_end(&p);
+}
+
+/* A name from elsewhere names, but it is no rundown of this trace. */
+static void names_from_elsewhere(void **state)
+{
+	static struct play other;
+	size_t before;
+
+	(void)state;
+	assert_true(play_begin(&p, NULL, an_classes, NULL));
+	before = an_methods_count(an_engine_borrow_shared(p.engine)->methods);
+	assert_true(play_begin(&other, NULL, an_classes, NULL));
+	play_method(&other, true, 0x1000, 0x1000, "Shop.T", "M", "", 1);
+	play_event(&other, NT_PROV_RUNDOWN, 146, 1, 1, 2, NULL);
+	for (size_t i = 0; i < other.def_count; i++) {
+		const struct nt_event ev = { .def = &other.defs[i], .trace = &other.trace };
+
+		if (ev.def->event_id == 146)
+			assert_int_equal(an_engine_name(p.engine, &ev), NT_OK);
+	}
+	assert_false(an_methods_rundown_complete(an_engine_borrow_shared(p.engine)->methods));
+	assert_int_equal(an_methods_count(an_engine_borrow_shared(p.engine)->methods), before);
+	assert_false(an_engine_borrow_shared(p.engine)->have_events);
+	play_end(&other);
+	play_end(&p);
+	/* Without stacks there is nothing to name. */
+	assert_true(play_begin(&p, NULL, plain, NULL));
+	assert_int_equal(an_engine_name(p.engine, &(const struct nt_event){ .def = &p.defs[0] }),
+			 NT_OK);
+	play_end(&p);
+}
+
 static void losses_are_added_up(void **state)
 {
 	(void)state;
@@ -224,6 +279,8 @@ int main(void)
 		cmocka_unit_test_setup(classes_hear_what_they_want, clear),
 		cmocka_unit_test_setup(the_decoder_does_no_more_than_needed, clear),
 		cmocka_unit_test_setup(what_a_class_answers_ends_the_reading, clear),
+		cmocka_unit_test_setup(ignored_events_are_only_counted, clear),
+		cmocka_unit_test_setup(names_from_elsewhere, clear),
 		cmocka_unit_test_setup(losses_are_added_up, clear),
 		cmocka_unit_test_setup(missing_names_are_said, clear),
 		cmocka_unit_test_setup(no_class_and_every_class_are_fine, clear),

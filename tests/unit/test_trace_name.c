@@ -51,6 +51,23 @@ static void check_number(const char *path, unsigned n, const char *want)
 	free(got);
 }
 
+static void check_piece(const char *path, uint64_t n, const char *want)
+{
+	char *got = trace_name_piece(path, n);
+
+	assert_string_equal(got, want);
+	free(got);
+}
+
+static void pieces(void **state)
+{
+	(void)state;
+	check_piece("a.nettrace", 1, "a.0001.nettrace");
+	check_piece("d.x/a.b.nettrace.zst", 13, "d.x/a.b.0013.nettrace.zst");
+	check_piece("a.zst", 9999, "a.9999.zst");
+	check_piece("a.b.c", 10000, "a.b.c.10000");
+}
+
 static void numbers(void **state)
 {
 	(void)state;
@@ -69,6 +86,7 @@ int main(void)
 		cmocka_unit_test(letters),
 		cmocka_unit_test(own_host),
 		cmocka_unit_test(numbers),
+		cmocka_unit_test(pieces),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
