@@ -62,6 +62,7 @@ static struct analyzer *locks_free(struct analyzer *a)
 	nt_idmap_done(&l->wait_by_node);
 	nt_idmap_done(&l->holder_by_key);
 	nt_idmap_done(&l->pairs);
+	an_stacks_done(&a->l.stacks);
 	an_mem_free(al, a);
 	return NULL;
 }
@@ -579,12 +580,15 @@ static enum nt_status locks_event(struct analyzer *a, const struct nt_event *ev)
 static enum nt_status report(struct analyzer *a, struct an_report *out)
 {
 	struct locks *l = &a->l;
+	enum nt_status st;
 
 	for (size_t i = 0; i < l->lock_count; i++)
 		if (l->locks[i].waiting)
 			end_queue(&l->locks[i], an_observed_ns(l->shared));
 	l->reading = lock_owner_reading(l);
-	return locks_report(l, out);
+	st = locks_report(l, out);
+	an_stacks_done(&l->stacks);
+	return st;
 }
 
 static const struct an_provider providers[] = {

@@ -107,7 +107,7 @@ bool lock_thread_is_stuck(const struct locks *l, const struct lock_thread *t)
 	    an_ns_between(t->first_sample_ns, t->last_sample_ns) < STUCK_NS ||
 	    an_ns_between(t->last_sample_ns, l->last_sample_ns) > SAMPLED_NS)
 		return false;
-	return an_stack_lock_frame(l->shared, t->node) != AN_LOCK_NO_FRAME;
+	return an_stack_lock_frame(&l->stacks, t->node) != AN_LOCK_NO_FRAME;
 }
 
 static void check_stuck(const struct locks *l, struct an_report *out)
@@ -128,7 +128,7 @@ static void check_stuck(const struct locks *l, struct an_report *out)
 		if (n++ < MAX_NAMED)
 			text = an_report_printf(out, "%s%sthread %" PRIu64 " in %s", text,
 						n > 1 ? ", " : "", t->id,
-						name_of(an_stack_place(l->shared, t->node)));
+						name_of(an_stack_place(&l->stacks, t->node)));
 	}
 	if (!n)
 		return;

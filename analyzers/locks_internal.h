@@ -12,6 +12,7 @@
 
 #include "analyzers/analyzer.h"
 #include "analyzers/spread.h"
+#include "analyzers/stacks.h"
 #include "analyzers/thread_ids.h"
 #include "nettrace/idmap.h"
 
@@ -98,6 +99,7 @@ struct lock_thread {
 
 struct locks {
 	struct an_shared *shared;
+	struct an_stacks stacks; /* when reporting */
 	struct an_thread_ids ids;
 	struct lock *locks;
 	size_t lock_count, lock_cap;

@@ -21,7 +21,7 @@ const struct an_method *lock_waiter_site(const struct locks *l, const struct loc
 {
 	uint32_t site = w->thread->site;
 
-	return site == LOCK_NONE ? NULL : an_stack_place(l->shared, l->sites[site].node);
+	return site == LOCK_NONE ? NULL : an_stack_place(&l->stacks, l->sites[site].node);
 }
 
 /* --- rows: one lock at one method --- */
@@ -77,7 +77,7 @@ static enum nt_status rows_init(const struct locks *l, struct lock_rows *rows)
 	nt_idmap_init(&by_key, al);
 	for (size_t i = 0; i < l->site_count && st == NT_OK; i++) {
 		const struct lock_site *s = &l->sites[i];
-		const struct an_method *m = an_stack_place(l->shared, s->node);
+		const struct an_method *m = an_stack_place(&l->stacks, s->node);
 		uint64_t key = (uint64_t)s->lock << 32 | (m ? m->index + 1u : 0u);
 		uint32_t k = nt_idmap_get(&by_key, key);
 		struct lock_row *row;
@@ -110,7 +110,7 @@ static const char *kind_of(const struct locks *l, const struct lock_row *row)
 {
 	if (l->locks[row->lock].native)
 		return "native";
-	return an_stack_lock_frame(l->shared, row->node) == AN_LOCK_LOCK ? "lock" : "monitor";
+	return an_stack_lock_frame(&l->stacks, row->node) == AN_LOCK_LOCK ? "lock" : "monitor";
 }
 
 static void add_thread_ids(struct an_value *v, const char *os_name, const char *managed_name,
@@ -158,7 +158,7 @@ static void add_held_in(const struct locks *l, uint32_t lock, struct an_value *v
 
 		if (h->lock != lock || h->reading != l->reading)
 			continue;
-		m = an_stack_place(l->shared, h->node);
+		m = an_stack_place(&l->stacks, h->node);
 		while (k < n && rows[k].method != m)
 			k++;
 		if (k == sizeof(rows) / sizeof(rows[0]))
@@ -209,7 +209,7 @@ static void add_row(const struct locks *l, struct lock_row *row, struct an_value
 	an_add_uint(v, "waiting_max", k->waiting_max);
 	add_owners(l, row, v);
 	add_held_in(l, row->lock, v);
-	an_stack_add(l->shared, row->node, MAX_FRAMES, v, "frames");
+	an_stack_add(&l->stacks, row->node, MAX_FRAMES, v, "frames");
 }
 
 static void add_contention(const struct locks *l, struct lock_rows *rows, struct an_value *v)
@@ -251,7 +251,7 @@ static void add_waiter(const struct locks *l, const struct lock_waiter *w, bool 
 	an_add_double(v, "since_ms", (double)w->thread->since_ns / 1e6, 3);
 	an_add_ms(v, "waiting_ms", w->age_ns);
 	if (frames && w->thread->site != LOCK_NONE)
-		an_stack_add(l->shared, l->sites[w->thread->site].node, MAX_FRAMES, v, "frames");
+		an_stack_add(&l->stacks, l->sites[w->thread->site].node, MAX_FRAMES, v, "frames");
 }
 
 static void add_cycle(const struct locks *l, const struct lock_graph *g, uint32_t number,
@@ -337,9 +337,9 @@ static void add_stuck(const struct locks *l, struct an_value *v)
 			continue;
 		row = an_add_object(list, NULL);
 		an_add_uint(row, "thread_id", t->id);
-		an_add_method(row, "method", an_stack_place(l->shared, t->node));
+		an_add_method(row, "method", an_stack_place(&l->stacks, t->node));
 		an_add_ms(row, "at_least_ms", an_ns_between(t->first_sample_ns, t->last_sample_ns));
-		an_stack_add(l->shared, t->node, MAX_FRAMES, row, "frames");
+		an_stack_add(&l->stacks, t->node, MAX_FRAMES, row, "frames");
 	}
 }
 
@@ -366,8 +366,8 @@ static size_t merge_waits(const struct locks *l, struct wait_row *rows)
 
 	for (size_t i = 0; i < l->wait_count; i++) {
 		const struct lock_wait_site *w = &l->waits[i];
-		const struct an_method *site = an_stack_site(l->shared, w->node);
-		const struct an_method *call = an_stack_call(l->shared, w->node);
+		const struct an_method *site = an_stack_site(&l->stacks, w->node);
+		const struct an_method *call = an_stack_call(&l->stacks, w->node);
 		size_t k = 0;
 
 		if (!site)
@@ -441,8 +441,10 @@ enum nt_status locks_report(struct locks *l, struct an_report *out)
 	struct an_value *v = an_add_object(an_report_root(out), "locks");
 	struct lock_rows rows;
 	struct lock_graph g;
-	enum nt_status st = rows_init(l, &rows);
+	enum nt_status st = an_stacks_init(&l->stacks, l->shared);
 
+	if (st == NT_OK)
+		st = rows_init(l, &rows);
 	if (st < 0)
 		return st;
 	st = lock_graph_init(&g, l);

@@ -45,6 +45,7 @@ static struct analyzer *pool_free(struct analyzer *a)
 	pool_samples_done(&a->p.samples);
 	for (size_t i = 0; i < POOL_SOURCES; i++)
 		pool_queue_done(&a->p.queues[i], al);
+	an_stacks_done(&a->p.stacks);
 	an_mem_free(al, a);
 	return NULL;
 }
@@ -217,7 +218,10 @@ static enum nt_status pool_event(struct analyzer *a, const struct nt_event *ev)
 
 static enum nt_status report(struct analyzer *a, struct an_report *out)
 {
-	return pool_report(&a->p, out);
+	enum nt_status st = pool_report(&a->p, out);
+
+	an_stacks_done(&a->p.stacks);
+	return st;
 }
 
 static const struct an_provider providers[] = {

@@ -11,6 +11,7 @@
 #include "analyzers/analyzer.h"
 #include "analyzers/open_waits.h"
 #include "analyzers/spread.h"
+#include "analyzers/stacks.h"
 #include "nettrace/idmap.h"
 
 /* --- threadpool_samples.c --- */
@@ -116,6 +117,7 @@ struct pool_setting {
 
 struct pool {
 	struct an_shared *shared;
+	struct an_stacks stacks; /* when reporting */
 	struct an_open_waits waits;
 	struct pool_samples samples;
 	struct pool_queue queues[POOL_SOURCES];

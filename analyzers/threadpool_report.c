@@ -52,14 +52,13 @@ struct judged {
 	size_t blocker_count;
 };
 
-static enum worker look(const struct an_shared *s, uint32_t node)
+static enum worker look(const struct an_stacks *s, uint32_t node)
 {
-	if (an_stack_has(s, node, "System.Threading.ThreadPoolWorkQueue.Dispatch"))
+	unsigned frames = an_stack_pool(s, node);
+
+	if (frames & AN_POOL_WORK)
 		return an_stack_waits(s, node) ? WORKER_WAITS : WORKER_RUNS;
-	if (an_stack_has(s, node,
-			 "System.Threading.PortableThreadPool+WorkerThread.WorkerThreadStart"))
-		return WORKER_IDLE;
-	return WORKER_NONE;
+	return frames & AN_POOL_LOOP ? WORKER_IDLE : WORKER_NONE;
 }
 
 static enum worker worker_of(const struct pool *p, struct judged *j, uint32_t node, bool by_event)
@@ -67,7 +66,7 @@ static enum worker worker_of(const struct pool *p, struct judged *j, uint32_t no
 	enum worker w;
 
 	if (!j->workers[node])
-		j->workers[node] = (uint8_t)(look(p->shared, node) + 1);
+		j->workers[node] = (uint8_t)(look(&p->stacks, node) + 1);
 	w = (enum worker)(j->workers[node] - 1);
 	return w == WORKER_RUNS && by_event ? WORKER_WAITS : w;
 }
@@ -185,7 +184,7 @@ static enum nt_status find_blockers(const struct pool *p, struct judged *j)
 		const struct pool_slot *slot = &s->slots[i];
 
 		if (worker_of(p, j, slot->node, slot->by_event) == WORKER_WAITS)
-			st = count_blocker(j, &rows, &pairs, an_stack_site(p->shared, slot->node),
+			st = count_blocker(j, &rows, &pairs, an_stack_place(&p->stacks, slot->node),
 					   slot);
 	}
 	nt_idmap_done(&rows);
@@ -461,10 +460,10 @@ static void add_blockers(const struct pool *p, const struct judged *j, struct an
 		struct an_value *row = an_add_object(list, NULL);
 
 		an_add_method(row, "method", b->method);
-		an_add_method(row, "call", an_stack_call(p->shared, b->node));
+		an_add_method(row, "call", an_stack_call(&p->stacks, b->node));
 		an_add_uint(row, "threads", b->threads);
 		an_add_uint(row, "samples", b->samples);
-		an_stack_add(p->shared, b->node, MAX_FRAMES, row, "frames");
+		an_stack_add(&p->stacks, b->node, MAX_FRAMES, row, "frames");
 	}
 	if (p->samples.dropped)
 		an_add_uint(v, "samples_not_told_apart", p->samples.dropped);
@@ -474,8 +473,11 @@ enum nt_status pool_report(struct pool *p, struct an_report *out)
 {
 	struct an_value *v = an_add_object(an_report_root(out), "threadpool");
 	struct judged j;
-	enum nt_status st = judge(p, &j);
+	enum nt_status st = an_stacks_init(&p->stacks, p->shared);
 
+	if (st < 0)
+		return st;
+	st = judge(p, &j);
 	if (st == NT_OK) {
 		if (j.any_worker || p->recorded) {
 			an_add_bool(v, "starvation", j.by_samples || j.by_adjustments);

@@ -33,6 +33,7 @@ static struct analyzer *threads_free(struct analyzer *a)
 	an_open_waits_done(&a->t.waits);
 	an_mem_free(al, a->t.seen);
 	nt_idmap_done(&a->t.by_id);
+	an_stacks_done(&a->t.stacks);
 	an_mem_free(al, a);
 	return NULL;
 }
@@ -167,7 +168,10 @@ static enum nt_status threads_event(struct analyzer *a, const struct nt_event *e
 
 static enum nt_status report(struct analyzer *a, struct an_report *out)
 {
-	return threads_report(&a->t, out);
+	enum nt_status st = threads_report(&a->t, out);
+
+	an_stacks_done(&a->t.stacks);
+	return st;
 }
 
 static const struct an_provider providers[] = {

@@ -10,6 +10,7 @@
 #include "analyzers/analyzer.h"
 #include "analyzers/open_waits.h"
 #include "analyzers/spread.h"
+#include "analyzers/stacks.h"
 #include "analyzers/thread_ids.h"
 #include "nettrace/idmap.h"
 
@@ -24,6 +25,7 @@ struct seen_thread {
 
 struct threads {
 	struct an_shared *shared;
+	struct an_stacks stacks; /* when reporting */
 	struct an_thread_ids ids;
 	struct an_open_waits waits;
 	struct seen_thread *seen;

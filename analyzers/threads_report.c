@@ -58,7 +58,7 @@ static bool is_housekeeping(const struct threads *t, const struct seen_thread *s
 			    const struct an_thread_id *id)
 {
 	return (id && id->flags & (AN_THREAD_GC | AN_THREAD_FINALIZER | AN_THREAD_POOL)) ||
-	       an_stack_has(t->shared, s->node, "System.Threading.ThreadPoolWorkQueue.Dispatch");
+	       an_stack_pool(&t->stacks, s->node);
 }
 
 static bool is_new(const struct threads *t, const struct seen_thread *s,
@@ -73,7 +73,7 @@ static bool is_new(const struct threads *t, const struct seen_thread *s,
 static bool is_parked(const struct threads *t, const struct seen_thread *s)
 {
 	return an_ns_between(s->first_ns, s->since_ns) <= SETTLE_NS &&
-	       (s->waits_by_event || an_stack_waits(t->shared, s->node));
+	       (s->waits_by_event || an_stack_waits(&t->stacks, s->node));
 }
 
 static struct group *find_group(const struct threads *t, struct groups *g,
@@ -121,7 +121,7 @@ static void count_ended(const struct threads *t, struct groups *g)
 
 		if (is_alive(t, s, id))
 			continue;
-		start = an_stack_start(t->shared, s->node);
+		start = an_stack_start(&t->stacks, s->node);
 		for (size_t k = 0; start && k < g->count; k++)
 			g->rows[k].ended += g->rows[k].start == start;
 	}
@@ -153,10 +153,10 @@ static enum nt_status find_groups(const struct threads *t, struct groups *g)
 		if (!is_alive(t, s, id))
 			continue;
 		g->alive++;
-		start = an_stack_start(t->shared, s->node);
+		start = an_stack_start(&t->stacks, s->node);
 		if (!start || is_housekeeping(t, s, id) || !is_parked(t, s))
 			continue;
-		row = find_group(t, g, start, an_stack_site(t->shared, s->node));
+		row = find_group(t, g, start, an_stack_site(&t->stacks, s->node));
 		if (!row && g->count < MAX_ROWS)
 			return NT_ENOMEM;
 		if (row)
@@ -182,16 +182,16 @@ static void add_group(const struct threads *t, const struct group *g, struct an_
 
 	an_add_method(v, "method", g->start);
 	an_add_method(v, "waits_in", g->site);
-	an_add_method(v, "call", an_stack_call(t->shared, g->node));
+	an_add_method(v, "call", an_stack_call(&t->stacks, g->node));
 	an_add_uint(v, "threads", g->threads);
 	an_add_uint(v, "created_in_session", g->created);
 	an_add_uint(v, "ended", g->ended);
 	an_add_ms(v, "oldest_ms", g->oldest_ns);
-	an_add_method(v, "started_by", an_stack_site(t->shared, g->creator));
+	an_add_method(v, "started_by", an_stack_site(&t->stacks, g->creator));
 	ids = an_add_array(v, "thread_ids");
 	for (uint32_t i = 0; i < g->threads && i < MAX_IDS; i++)
 		an_add_uint(ids, NULL, g->ids[i]);
-	an_stack_add(t->shared, g->node, MAX_FRAMES, v, "frames");
+	an_stack_add(&t->stacks, g->node, MAX_FRAMES, v, "frames");
 }
 
 static void add_known(struct an_value *v, const char *name, bool known, uint64_t n)
@@ -250,7 +250,7 @@ static size_t check_leaks(const struct threads *t, const struct groups *g, struc
 
 	for (size_t i = 0; i < g->count; i++) {
 		const struct group *x = &g->rows[i];
-		const struct an_method *by = an_stack_site(t->shared, x->creator);
+		const struct an_method *by = an_stack_site(&t->stacks, x->creator);
 		const char *evidence;
 
 		if (x->threads < LEAK_ALIKE || x->created < LEAK_CREATED || !is_leak(x))
@@ -317,8 +317,11 @@ enum nt_status threads_report(struct threads *t, struct an_report *out)
 {
 	struct an_value *v = an_add_object(an_report_root(out), "threads");
 	struct groups g;
-	enum nt_status st = find_groups(t, &g);
+	enum nt_status st = an_stacks_init(&t->stacks, t->shared);
 
+	if (st < 0)
+		return st;
+	st = find_groups(t, &g);
 	if (st == NT_OK) {
 		add_section(t, &g, v);
 		if (!check_leaks(t, &g, out))
