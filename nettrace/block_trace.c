@@ -50,9 +50,9 @@ static bool read_systemtime(struct nt_span *s, int64_t *ret_unix_ns)
 
 static int64_t clamp(__int128 ns)
 {
-	if (ns > INT64_MAX)
-		return INT64_MAX;
-	return ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
+	if (ns > NT_TIME_MAX_NS)
+		return NT_TIME_MAX_NS;
+	return ns < -NT_TIME_MAX_NS ? -NT_TIME_MAX_NS : (int64_t)ns;
 }
 
 /* Clock values are unsigned: the last sequence point of V6 may be at 2^64-1. */

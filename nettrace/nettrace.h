@@ -85,6 +85,12 @@ struct nt_trace_info {
 	int64_t sample_interval_ns; /* -1: not recorded */
 };
 
+/*
+ * Times lie in [-NT_TIME_MAX_NS, NT_TIME_MAX_NS], 73 years; a clock value beyond that is cut to it.
+ * Their differences, and a time plus or minus any sane span, cannot overflow.
+ */
+#define NT_TIME_MAX_NS (INT64_C(1) << 61)
+
 /* Providers whose events the program knows by number. */
 enum nt_provider {
 	NT_PROV_OTHER,
@@ -190,7 +196,7 @@ struct nt_labels {
 struct nt_event {
 	const struct nt_event_def *def;
 	const struct nt_trace_info *trace;
-	int64_t time_ns; /* since session start; may be slightly negative */
+	int64_t time_ns; /* since session start, within NT_TIME_MAX_NS; may be slightly negative */
 	uint64_t ticks; /* the raw clock value */
 	uint64_t thread_id; /* OS thread id the event is about; 2^64-1 unknown (V6) */
 	uint64_t capture_thread_id; /* OS thread that wrote it (V6: capture thread index) */
@@ -241,7 +247,8 @@ struct nt_sink {
 enum nt_decoder_flags {
 	NT_TIME_ORDER = 1, /* deliver by time (nettrace.md §7), not in the order of the file */
 	NT_SKIP_STACKS = 2, /* do not read stack blocks; events come without stacks */
-	/* Go on at the next block after a fault; finish returns the first one, later cuts or not. */
+	/* Go on at the next block after a fault; finish returns the first one, later cuts or not.
+	 */
 	NT_RECOVER = 4,
 };
 

@@ -257,7 +257,7 @@ static void nanosecond_clocks_are_taken_as_they_are(void **state)
 	(void)state;
 	assert_int_equal(time_of(1000, 1000000000, 1000), 0);
 	assert_int_equal(time_of(1000, 1000000000, 1001), 1);
-	assert_true(time_of(0, 1000000000, INT64_MAX) == INT64_MAX);
+	assert_true(time_of(0, 1000000000, NT_TIME_MAX_NS) == NT_TIME_MAX_NS);
 }
 
 static void other_clocks_are_converted_exactly(void **state)
@@ -279,19 +279,19 @@ static void events_before_the_start_have_negative_times(void **state)
 	assert_int_equal(time_of(1000, 1000000000, 0), -1000);
 }
 
-static void clock_values_near_2_63_do_not_overflow(void **state)
+static void clock_values_near_2_63_are_cut(void **state)
 {
 	static const uint64_t top = (uint64_t)1 << 63;
 
 	(void)state;
-	assert_true(time_of(1000, 1000000000, top - 1) == INT64_MAX - 1000);
+	assert_true(time_of(1000, 1000000000, top - 1) == NT_TIME_MAX_NS);
 	assert_true(time_of(top - 1, 1000000000, top + 1) == 2);
-	assert_true(time_of(1000, 1000000000, top + 5000) == INT64_MAX);
-	assert_true(time_of(1000, 1000000000, UINT64_MAX) == INT64_MAX);
-	assert_true(time_of(1000, 1, top - 1) == INT64_MAX);
-	assert_true(time_of(top - 1, 1, 0) == INT64_MIN);
+	assert_true(time_of(1000, 1000000000, top + 5000) == NT_TIME_MAX_NS);
+	assert_true(time_of(1000, 1000000000, UINT64_MAX) == NT_TIME_MAX_NS);
+	assert_true(time_of(1000, 1, top - 1) == NT_TIME_MAX_NS);
+	assert_true(time_of(top - 1, 1, 0) == -NT_TIME_MAX_NS);
 	assert_true(time_of(0, INT64_MAX, INT64_MAX) == 1000000000);
-	assert_true(time_of(1000, 10000000, UINT64_MAX) == INT64_MAX);
+	assert_true(time_of(1000, 10000000, UINT64_MAX) == NT_TIME_MAX_NS);
 }
 
 /* --- key/value pairs of V6 --- */
@@ -459,7 +459,7 @@ int main(void)
 		cmocka_unit_test(nanosecond_clocks_are_taken_as_they_are),
 		cmocka_unit_test(other_clocks_are_converted_exactly),
 		cmocka_unit_test(events_before_the_start_have_negative_times),
-		cmocka_unit_test(clock_values_near_2_63_do_not_overflow),
+		cmocka_unit_test(clock_values_near_2_63_are_cut),
 		cmocka_unit_test(pairs_that_mean_something_are_told),
 		cmocka_unit_test(without_pairs_nothing_is_recorded),
 		cmocka_unit_test(values_that_are_no_numbers_are_not_recorded),
