@@ -261,4 +261,8 @@ const struct an_class an_class_alloc = {
 	.report = report,
 	.free = alloc_free,
 	.needs = AN_NEED_ORDER | AN_NEED_STACKS,
+	.symptom = "memory fills with garbage: who allocates what, and where",
+	.cost = AN_COST_MODERATE,
+	.seconds = 30,
+	.params = an_params_rows,
 };

@@ -76,6 +76,27 @@ enum an_needs {
 	AN_NEED_STACKS = 2, /* the call tree, and with it the names of methods */
 };
 
+/* What recording for an analyzer costs the process that is traced. */
+enum an_cost {
+	AN_COST_UNSTATED,
+	AN_COST_NONE, /* it asks for nothing of its own */
+	AN_COST_LOW, /* not to be measured in an ordinary program */
+	AN_COST_MODERATE, /* a few percent */
+	AN_COST_HIGH, /* grows with what the program does: short recordings */
+};
+
+/* Something a user may choose; the option of the same name sets it.  A list ends at a NULL name. */
+struct an_param {
+	const char *name; /* "top" */
+	const char *summary;
+	const char *type; /* "number", "choice", "duration" */
+	const char *initial; /* what it is when nothing is said */
+	const char *range; /* "0..1000000", "cpu|wall|waiting" */
+};
+
+/* For analyzers without parameters but the number of rows. */
+extern const struct an_param an_params_rows[];
+
 struct an_class {
 	const char *name; /* its section of the report */
 	const char *summary;
@@ -89,6 +110,12 @@ struct an_class {
 	enum nt_status (*report)(struct analyzer *a, struct an_report *out);
 	struct analyzer *(*free)(struct analyzer *a); /* returns NULL; accepts NULL */
 	unsigned needs; /* enum an_needs */
+	/* For the catalogue. */
+	const char
+		*symptom; /* what a user sees when this is the one to ask: "the service is slow" */
+	enum an_cost cost; /* of providers; where there are none, of on_request */
+	unsigned seconds; /* a recording that is usually long enough; 0: no idea */
+	const struct an_param *params; /* NULL: none */
 };
 
 extern const struct an_class an_class_trace; /* metadata of the trace, counts, losses */

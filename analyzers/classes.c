@@ -6,3 +6,8 @@ const struct an_class *const an_classes[] = {
 	&an_class_tasks,      &an_class_locks, &an_class_threadpool, &an_class_threads,
 	&an_class_exceptions, &an_class_jit,   &an_class_counters,   NULL,
 };
+
+const struct an_param an_params_rows[] = {
+	{ "top", "rows of each table; 0: all", "number", "20", "0..1000000" },
+	{ 0 },
+};

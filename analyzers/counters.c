@@ -394,4 +394,6 @@ const struct an_class an_class_counters = {
 	.report = report,
 	.free = counters_free,
 	.needs = AN_NEED_ORDER,
+	.symptom = "numbers over time: rates, sizes, percentiles",
+	.cost = AN_COST_NONE,
 };

@@ -354,6 +354,12 @@ static const struct an_provider providers[] = {
 	{ 0 },
 };
 
+static const struct an_param params[] = {
+	{ "top", "rows of each table; 0: all", "number", "20", "0..1000000" },
+	{ "view", "samples that are ranked", "choice", "cpu", "cpu|wall|waiting" },
+	{ 0 },
+};
+
 const struct an_class an_class_cpu = {
 	.name = "cpu",
 	.summary = "methods that run, threads that wait, the hottest path",
@@ -364,4 +370,8 @@ const struct an_class an_class_cpu = {
 	.report = report,
 	.free = cpu_free,
 	.needs = AN_NEED_ORDER | AN_NEED_STACKS,
+	.symptom = "a processor is busy, or requests are slow and nobody knows where",
+	.cost = AN_COST_MODERATE,
+	.seconds = 30,
+	.params = params,
 };

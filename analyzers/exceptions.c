@@ -426,4 +426,8 @@ const struct an_class an_class_exceptions = {
 	.report = report,
 	.free = ex_free,
 	.needs = AN_NEED_ORDER | AN_NEED_STACKS,
+	.symptom = "many exceptions, or one that nobody sees",
+	.cost = AN_COST_LOW,
+	.seconds = 60,
+	.params = an_params_rows,
 };

@@ -518,4 +518,8 @@ const struct an_class an_class_gc = {
 	.report = report,
 	.free = gc_free,
 	.needs = AN_NEED_ORDER | AN_NEED_STACKS,
+	.symptom = "pauses, growing memory, much time in garbage collection",
+	.cost = AN_COST_LOW,
+	.seconds = 60,
+	.params = an_params_rows,
 };

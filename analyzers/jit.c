@@ -573,4 +573,8 @@ const struct an_class an_class_jit = {
 	.report = report,
 	.free = jit_free,
 	.needs = AN_NEED_ORDER | AN_NEED_STACKS,
+	.symptom = "slow start, slow first requests, code that is compiled again and again",
+	.cost = AN_COST_LOW,
+	.seconds = 60,
+	.params = an_params_rows,
 };

@@ -607,4 +607,8 @@ const struct an_class an_class_locks = {
 	.report = report,
 	.free = locks_free,
 	.needs = AN_NEED_ORDER | AN_NEED_STACKS,
+	.symptom = "threads wait for locks, work has stopped, a deadlock is suspected",
+	.cost = AN_COST_LOW,
+	.seconds = 60,
+	.params = an_params_rows,
 };

@@ -465,4 +465,8 @@ const struct an_class an_class_tasks = {
 	.report = report,
 	.free = tasks_free,
 	.needs = AN_NEED_ORDER | AN_NEED_STACKS,
+	.symptom = "requests that never end, awaits that hang, threads that wait for tasks",
+	.cost = AN_COST_HIGH,
+	.seconds = 30,
+	.params = an_params_rows,
 };

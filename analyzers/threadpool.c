@@ -241,4 +241,8 @@ const struct an_class an_class_threadpool = {
 	.report = report,
 	.free = pool_free,
 	.needs = AN_NEED_ORDER | AN_NEED_STACKS,
+	.symptom = "requests wait although the processors are idle",
+	.cost = AN_COST_MODERATE,
+	.seconds = 60,
+	.params = an_params_rows,
 };

@@ -191,4 +191,8 @@ const struct an_class an_class_threads = {
 	.report = report,
 	.free = threads_free,
 	.needs = AN_NEED_ORDER | AN_NEED_STACKS,
+	.symptom = "the number of threads grows",
+	.cost = AN_COST_MODERATE,
+	.seconds = 120,
+	.params = an_params_rows,
 };

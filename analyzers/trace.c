@@ -379,4 +379,6 @@ const struct an_class an_class_trace = {
 	.event = trace_event,
 	.report = trace_report,
 	.free = trace_free,
+	.symptom = "events were lost, names are missing, the trace is cut",
+	.cost = AN_COST_NONE,
 };
