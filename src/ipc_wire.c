@@ -469,7 +469,7 @@ size_t ipc_put_set_environment(uint8_t *buf, size_t cap, const char *name, const
 {
 	struct out o = begin(buf, cap, IPC_SET_PROCESS, IPC_SET_ENVIRONMENT);
 
-	if (!*name)
+	if (!*name || !value)
 		return 0;
 	put_text(&o, name);
 	put_text(&o, value);

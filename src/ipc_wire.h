@@ -201,7 +201,10 @@ bool ipc_dump_fall_back(const struct ipc_dump *d, unsigned *version, unsigned *g
 
 /* --- environment and perf maps --- */
 
-/* value NULL: removes it.  0: an empty name, text that is not UTF-8, or too long. */
+/*
+ * 0: an empty name, text that is not UTF-8, or too long.  There is always a value: "no text"
+ * removes the variable in CoreCLR and crashes NativeAOT 10.
+ */
 size_t ipc_put_set_environment(uint8_t *buf, size_t cap, const char *name, const char *value);
 
 enum ipc_perf_map {

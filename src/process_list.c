@@ -125,7 +125,7 @@ static void describe_silence(struct process *p, const struct process_info *info,
 }
 
 /* .NET Core 3 and .NET 5 do not tell their version; the file they were loaded from does. */
-static char *version_from_maps(const char *root, int32_t pid)
+char *process_version_from_maps(const char *root, int32_t pid)
 {
 	static const char folder[] = "/Microsoft.NETCore.App/";
 	char *maps = proc_read_file(root, pid, "maps", 8 << 20, NULL), *version = NULL;
@@ -241,7 +241,7 @@ static void fill_gaps(struct process_list *l, const char *root)
 
 		if (!p->runtime_version || !*p->runtime_version) {
 			free(p->runtime_version);
-			p->runtime_version = version_from_maps(root, p->target->pid);
+			p->runtime_version = process_version_from_maps(root, p->target->pid);
 		}
 		if (!p->arch) {
 			const char *arch = proc_exe_arch(root, p->target->pid);

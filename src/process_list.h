@@ -46,6 +46,9 @@ bool process_is_named(const struct process *p, const char *name);
 void process_why_not(const struct ipc_target *t, char *buf, size_t size);
 /* Whose it is and who may trace it. */
 void process_whose(const struct ipc_target *t, char *buf, size_t size);
+/* The version of a runtime that does not tell it, from the files it was loaded from; the caller
+ * frees it.  NULL: not to be seen. */
+char *process_version_from_maps(const char *root, int32_t pid);
 /* "app", from "dotnet /srv/app.dll --x" or the process's name; the caller frees it. */
 char *process_guess_name(const char *command_line, const char *comm);
 

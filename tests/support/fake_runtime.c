@@ -260,6 +260,26 @@ static void serve_info(struct fake_conn *c, unsigned version)
 	answer(c, 0, payload, n);
 }
 
+static void serve_other(struct fake_conn *c, uint16_t command)
+{
+	const struct fake_answer *a = c->runtime->script.answers;
+
+	while (a && a->command && a->command != command)
+		a++;
+	if (!a || !a->command) {
+		answer_error(c, UNKNOWN_COMMAND);
+	} else if (c->runtime->script.starting > 0) {
+		c->runtime->script.starting--;
+		answer_error(c, NOT_YET_AVAILABLE);
+	} else {
+		answer(c, a->error ? 0xff : 0, a->payload, a->bytes);
+		if (c->runtime->script.cut_answer)
+			return;
+		queue(c, a->more, a->more_bytes);
+		c->close_after = a->closes;
+	}
+}
+
 static void serve(struct fake_conn *c)
 {
 	uint16_t command = (uint16_t)(c->in[16] << 8 | c->in[17]);
@@ -273,7 +293,7 @@ static void serve(struct fake_conn *c)
 	else if (command == 0x0400 || command == 0x0404 || command == 0x0408)
 		serve_info(c, command == 0x0400 ? 1 : command == 0x0404 ? 2 : 3);
 	else
-		answer_error(c, UNKNOWN_COMMAND);
+		serve_other(c, command);
 	if (c->out_len > 0)
 		pump(c);
 }

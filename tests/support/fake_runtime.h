@@ -22,7 +22,19 @@ enum fake_stop {
 	FAKE_STOP_HANG_UP, /* closes that connection; the stream goes on */
 };
 
+/* What is answered to a command that the rest of the script says nothing about. */
+struct fake_answer {
+	uint16_t command; /* set << 8 | command */
+	bool error;
+	const uint8_t *payload;
+	size_t bytes;
+	const uint8_t *more; /* behind the answer */
+	size_t more_bytes;
+	bool closes; /* behind all of that */
+};
+
 struct fake_script {
+	const struct fake_answer *answers; /* ends at command 0; NULL: none */
 	unsigned knows; /* newest CollectTracing, 1 to 6; 0: none */
 	unsigned info_knows; /* newest ProcessInfo, 1 to 3; 0: none */
 	uint32_t error; /* the answer to CollectTracing, if not 0 */

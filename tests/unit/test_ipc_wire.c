@@ -475,12 +475,13 @@ static void variables_and_perf_maps(void **state)
 	(void)state;
 	n = ipc_put_set_environment(buf, sizeof(buf), "A", "B");
 	CHECK(buf, n, "\x24\0\x04\x03\0\0\x02\0\0\0A\0\0\0\x02\0\0\0B\0\0\0");
-	n = ipc_put_set_environment(buf, sizeof(buf), "A", NULL);
-	CHECK(buf, n, "\x20\0\x04\x03\0\0\x02\0\0\0A\0\0\0\0\0\0\0");
+	n = ipc_put_set_environment(buf, sizeof(buf), "A", "");
+	CHECK(buf, n, "\x22\0\x04\x03\0\0\x02\0\0\0A\0\0\0\x01\0\0\0\0\0");
+	assert_int_equal(ipc_put_set_environment(buf, sizeof(buf), "A", NULL), 0);
 	assert_int_equal(ipc_put_set_environment(buf, sizeof(buf), "", "B"), 0);
 	assert_int_equal(ipc_put_set_environment(buf, sizeof(buf), "A", "\xc0\x80"), 0);
 	for (size_t cap = 0; cap < n; cap++)
-		assert_int_equal(ipc_put_set_environment(buf, cap, "A", NULL), 0);
+		assert_int_equal(ipc_put_set_environment(buf, cap, "A", ""), 0);
 	n = ipc_put_perf_map(buf, sizeof(buf), IPC_PERF_MAP_PERFMAP);
 	CHECK(buf, n, "\x18\0\x04\x05\0\0\x03\0\0\0");
 	n = ipc_put_plain(buf, sizeof(buf), IPC_SET_PROCESS, IPC_DISABLE_PERF_MAP);
