@@ -23,7 +23,7 @@ def run(args, command, stdin=subprocess.DEVNULL):
     done = subprocess.run([args.measure, result, *command], stdin=stdin, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace", check=True)
     with open(result, encoding="utf-8") as f:
-        seconds, peak_bytes, code = f.read().split()
+        seconds, peak_bytes, code = f.read().split()[:3]
     if code != "0":
         sys.exit(f"bench: '{' '.join(command)}' exited with {code}: {done.stdout[-500:]}")
     return Run(float(seconds), int(peak_bytes), done.stdout)

@@ -3,9 +3,9 @@
 /*
  * measure RESULT COMMAND ARGS...
  *
- * Runs the command and writes one line to the file RESULT: wall-clock seconds, peak resident bytes
- * and exit code (128+N for a signal).  A script cannot do this by itself: what a process held
- * before exec counts towards its peak, and an interpreter holds much.
+ * Runs the command and writes one line to the file RESULT: wall-clock seconds, peak resident
+ * bytes, exit code (128+N for a signal) and seconds of processor time.  A script cannot do this by
+ * itself: what a process held before exec counts towards its peak, and an interpreter holds much.
  */
 
 #include <errno.h>
@@ -24,6 +24,11 @@ static double seconds_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static double seconds(struct timeval tv)
+{
+	return (double)tv.tv_sec + (double)tv.tv_usec * 1e-6;
 }
 
 int main(int argc, char **argv)
@@ -54,7 +59,9 @@ int main(int argc, char **argv)
 		if (errno != EINTR)
 			return 1;
 	}
-	fprintf(result, "%.6f %lld %d\n", seconds_now() - start, (long long)usage.ru_maxrss * 1024,
-		WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+	fprintf(result, "%.6f %lld %d %.6f\n", seconds_now() - start,
+		(long long)usage.ru_maxrss * 1024,
+		WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+		seconds(usage.ru_utime) + seconds(usage.ru_stime));
 	return fclose(result) == 0 ? 0 : 1;
 }
