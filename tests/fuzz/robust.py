@@ -3,8 +3,8 @@
 """Damaged traces through the program itself: exit codes, messages, JSON, memory and time.
 
 robust.c tries many more in one process; this sees what only the program shows.  Every case must end
-with exit code 0, 1 or 3 within five seconds of processor time; 1 and 3 must name a byte; 0 and 3 must print valid
-JSON; and a release build must stay within 64 MiB."""
+with exit code 0, 1 or 3 within five seconds of processor time; 1 and 3 must name a byte; 0 and 3
+must print valid JSON; and a release build must stay within 64 MiB."""
 import argparse
 import json
 import os
