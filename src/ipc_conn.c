@@ -22,7 +22,8 @@ struct ipc_conn {
 	void *ctx;
 	void (*closed)(void *ctx);
 	void *closed_ctx;
-	char *path;
+	char *path; /* NULL: from the source */
+	struct ipc_source source;
 	uint64_t deadline_ms; /* on the loop's clock; 0 none */
 	size_t request_bytes;
 	size_t held; /* bytes of an incomplete answer in buffer */
@@ -81,6 +82,13 @@ static void take_answer(struct ipc_conn *c, size_t len)
 		c->events->data(c->ctx, c->buffer + reply.size, len - reply.size);
 }
 
+/* A connection over TCP is asked for first, and stands or fails later. */
+static bool is_connect_error(const struct ipc_conn *c, int error)
+{
+	return !c->so_far.answered && (error == UV_ECONNREFUSED || error == UV_EHOSTUNREACH ||
+				       error == UV_ENETUNREACH || error == UV_ETIMEDOUT);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
 	struct ipc_conn *c = stream->data;
@@ -90,6 +98,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		return;
 	if (n == UV_EOF || n == UV_ECONNRESET)
 		end(c, IPC_CONN_EOF, (int)n, IPC_MORE);
+	else if (n < 0 && is_connect_error(c, (int)n))
+		end(c, IPC_CONN_CONNECT, (int)n, IPC_MORE);
 	else if (n < 0)
 		end(c, IPC_CONN_IO, (int)n, IPC_MORE);
 	else if (!c->so_far.answered)
@@ -111,7 +121,9 @@ static void on_written(uv_write_t *req, int status)
 {
 	struct ipc_conn *c = req->data;
 
-	if (status < 0 && status != UV_EPIPE && status != UV_ECONNRESET)
+	if (status < 0 && is_connect_error(c, status))
+		end(c, IPC_CONN_CONNECT, status, IPC_MORE);
+	else if (status < 0 && status != UV_EPIPE && status != UV_ECONNRESET)
 		end(c, IPC_CONN_IO, status, IPC_MORE);
 }
 
@@ -157,7 +169,14 @@ static void on_connect(uv_timer_t *timer)
 	struct ipc_conn *c = timer->data;
 	uv_buf_t buf = uv_buf_init((char *)c->request, (unsigned)c->request_bytes);
 	uint64_t now = uv_now(timer->loop);
-	int fd, error = connect_now(c->path, &fd);
+	int fd = -1, error;
+
+	if (c->path) {
+		error = connect_now(c->path, &fd);
+	} else {
+		fd = c->source.connect(c->source.ctx);
+		error = fd < 0 ? fd : 0;
+	}
 
 	if (error == -EAGAIN) {
 		if (c->deadline_ms != 0 && now >= c->deadline_ms)
@@ -186,25 +205,25 @@ static void on_connect(uv_timer_t *timer)
 	wait_for_answer(c);
 }
 
-struct ipc_conn *ipc_conn_open(uv_loop_t *loop, const char *path, const uint8_t *request,
-			       size_t request_bytes, uint64_t timeout_ms,
-			       const struct ipc_conn_events *events, void *ctx)
+static struct ipc_conn *open_conn(uv_loop_t *loop, const char *path,
+				  const struct ipc_source *source, const uint8_t *request,
+				  size_t request_bytes, uint64_t timeout_ms)
 {
 	struct ipc_conn *c = malloc(sizeof(*c));
 
 	if (!c)
 		return NULL;
 	memset(c, 0, offsetof(struct ipc_conn, buffer));
-	c->path = strdup(path);
+	c->path = path ? strdup(path) : NULL;
+	if (source)
+		c->source = *source;
 	c->request = malloc(request_bytes);
-	if (!c->path || !c->request || uv_timer_init(loop, &c->timer) < 0)
+	if ((path && !c->path) || !c->request || uv_timer_init(loop, &c->timer) < 0)
 		goto fail;
 	if (uv_pipe_init(loop, &c->pipe, 0) < 0)
 		goto fail;
 	memcpy(c->request, request, request_bytes);
 	c->request_bytes = request_bytes;
-	c->events = events;
-	c->ctx = ctx;
 	c->handles = 2;
 	c->pipe.data = c;
 	c->timer.data = c;
@@ -218,6 +237,33 @@ fail:
 	free(c->request);
 	free(c);
 	return NULL;
+}
+
+struct ipc_conn *ipc_conn_open(uv_loop_t *loop, const char *path, const uint8_t *request,
+			       size_t request_bytes, uint64_t timeout_ms,
+			       const struct ipc_conn_events *events, void *ctx)
+{
+	struct ipc_conn *c = open_conn(loop, path, NULL, request, request_bytes, timeout_ms);
+
+	if (c) {
+		c->events = events;
+		c->ctx = ctx;
+	}
+	return c;
+}
+
+struct ipc_conn *ipc_conn_open_from(uv_loop_t *loop, const struct ipc_source *source,
+				    const uint8_t *request, size_t request_bytes,
+				    uint64_t timeout_ms, const struct ipc_conn_events *events,
+				    void *ctx)
+{
+	struct ipc_conn *c = open_conn(loop, NULL, source, request, request_bytes, timeout_ms);
+
+	if (c) {
+		c->events = events;
+		c->ctx = ctx;
+	}
+	return c;
 }
 
 /* Runs last: libuv lets go of the handles only here, so only here may memory go. */

@@ -47,6 +47,14 @@ struct ipc_conn_events {
 	void (*end)(void *ctx, const struct ipc_conn_end *end);
 };
 
+/* Where connections come from, when it is not the path of a socket. */
+struct ipc_source {
+	/* A connected descriptor for the caller to close; -EAGAIN: none yet, ask again; else a
+	 * negative errno. */
+	int (*connect)(void *ctx);
+	void *ctx;
+};
+
 /*
  * path: of the socket.  The request is copied.  timeout_ms: for everything up to the answer, 0
  * without limit.  events must outlive the connection.  NULL: out of memory.
@@ -54,6 +62,12 @@ struct ipc_conn_events {
 struct ipc_conn *ipc_conn_open(uv_loop_t *loop, const char *path, const uint8_t *request,
 			       size_t request_bytes, uint64_t timeout_ms,
 			       const struct ipc_conn_events *events, void *ctx);
+
+/* The same from a source, whose ctx must outlive the connection. */
+struct ipc_conn *ipc_conn_open_from(uv_loop_t *loop, const struct ipc_source *source,
+				    const uint8_t *request, size_t request_bytes,
+				    uint64_t timeout_ms, const struct ipc_conn_events *events,
+				    void *ctx);
 
 /* No more callbacks from now on except closed(ctx), which may be NULL; the memory goes then. */
 void ipc_conn_close(struct ipc_conn *c, void (*closed)(void *ctx), void *ctx);

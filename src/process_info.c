@@ -7,7 +7,8 @@
 struct process_question {
 	uv_loop_t *loop;
 	struct ipc_conn *conn;
-	char *socket;
+	char *socket; /* NULL: from the source */
+	struct ipc_source source;
 	uint64_t deadline_ms;
 	unsigned version; /* being asked */
 	struct process_info *ret;
@@ -69,6 +70,7 @@ static void on_reply(void *ctx, const struct ipc_reply *reply)
 	}
 	if (reply->ok && ipc_process_info_read(reply, q->version, &info) == IPC_OK) {
 		r->version = q->version;
+		r->pid = info.pid;
 		r->entry_assembly = copy_text(&info.entry_assembly);
 		r->runtime_version = copy_text(&info.runtime_version);
 		r->arch = copy_text(&info.arch);
@@ -93,17 +95,17 @@ static bool ask(struct process_question *q)
 	uint8_t request[IPC_HEADER_BYTES];
 	size_t n = ipc_put_plain(request, sizeof(request), IPC_SET_PROCESS,
 				 ipc_process_info_command(q->version));
-	uint64_t now;
+	uint64_t left;
 
 	uv_update_time(q->loop);
-	now = uv_now(q->loop);
-	q->conn = ipc_conn_open(q->loop, q->socket, request, n,
-				q->deadline_ms > now ? q->deadline_ms - now : 1, &events, q);
+	left = q->deadline_ms > uv_now(q->loop) ? q->deadline_ms - uv_now(q->loop) : 1;
+	q->conn = q->socket ? ipc_conn_open(q->loop, q->socket, request, n, left, &events, q)
+			    : ipc_conn_open_from(q->loop, &q->source, request, n, left, &events, q);
 	return q->conn != NULL;
 }
 
-bool process_info_ask(uv_loop_t *loop, const char *socket, uint64_t timeout_ms,
-		      struct process_info *ret, void (*done)(void *ctx), void *ctx)
+static bool start(uv_loop_t *loop, const char *socket, const struct ipc_source *source,
+		  uint64_t timeout_ms, struct process_info *ret, void (*done)(void *ctx), void *ctx)
 {
 	struct process_question *q = calloc(1, sizeof(*q));
 
@@ -112,15 +114,29 @@ bool process_info_ask(uv_loop_t *loop, const char *socket, uint64_t timeout_ms,
 	*ret = (struct process_info){ 0 };
 	uv_update_time(loop);
 	q->loop = loop;
-	q->socket = strdup(socket);
+	q->socket = socket ? strdup(socket) : NULL;
+	if (source)
+		q->source = *source;
 	q->deadline_ms = uv_now(loop) + timeout_ms;
 	q->version = 3;
 	q->ret = ret;
 	q->done = done;
 	q->ctx = ctx;
-	if (q->socket && ask(q))
+	if ((q->socket || source) && ask(q))
 		return true;
 	free(q->socket);
 	free(q);
 	return false;
+}
+
+bool process_info_ask(uv_loop_t *loop, const char *socket, uint64_t timeout_ms,
+		      struct process_info *ret, void (*done)(void *ctx), void *ctx)
+{
+	return start(loop, socket, NULL, timeout_ms, ret, done, ctx);
+}
+
+bool process_info_ask_from(uv_loop_t *loop, const struct ipc_source *source, uint64_t timeout_ms,
+			   struct process_info *ret, void (*done)(void *ctx), void *ctx)
+{
+	return start(loop, NULL, source, timeout_ms, ret, done, ctx);
 }

@@ -16,6 +16,7 @@
 struct process_info {
 	bool answered; /* even if only with "unknown command", as .NET Core 3 does */
 	unsigned version; /* of ProcessInfo that was answered; 0: none is known */
+	uint64_t pid; /* as the process sees itself; 0 not told */
 	/* NULL: not told. */
 	char *entry_assembly, *runtime_version, *arch, *os, *command_line;
 	struct ipc_conn_end end; /* why there was no answer */
@@ -31,5 +32,8 @@ struct process_question;
  */
 bool process_info_ask(uv_loop_t *loop, const char *socket, uint64_t timeout_ms,
 		      struct process_info *ret, void (*done)(void *ctx), void *ctx);
+/* The same of a runtime that is not reached through a path. */
+bool process_info_ask_from(uv_loop_t *loop, const struct ipc_source *source, uint64_t timeout_ms,
+			   struct process_info *ret, void (*done)(void *ctx), void *ctx);
 
 #endif

@@ -28,6 +28,7 @@ struct session {
 	bool closing, stop_failed;
 	char **sockets;
 	size_t socket_count, socket;
+	struct ipc_source source; /* where there are no sockets */
 	struct ipc_collect collect;
 	uint64_t stop_timeout_ms, deadline_ms;
 	unsigned version, gave_up;
@@ -92,6 +93,18 @@ void session_close(struct session *s, void (*closed)(void *ctx), void *ctx)
 	close_conn(s, &s->stream);
 	close_conn(s, &s->stop);
 	uv_close((uv_handle_t *)&s->timer, on_timer_closed);
+}
+
+static struct ipc_conn *open_conn(struct session *s, size_t request_bytes, uint64_t timeout_ms,
+				  const struct ipc_conn_events *events)
+{
+	uv_loop_t *loop = s->timer.loop;
+
+	if (s->socket_count == 0)
+		return ipc_conn_open_from(loop, &s->source, s->request, request_bytes, timeout_ms,
+					  events, s);
+	return ipc_conn_open(loop, s->sockets[s->socket], s->request, request_bytes, timeout_ms,
+			     events, s);
 }
 
 /* --- stopping --- */
@@ -166,8 +179,7 @@ void session_stop(struct session *s)
 	uv_update_time(s->timer.loop);
 	uv_timer_start(&s->timer, on_stop_timeout, s->stop_timeout_ms, 0);
 	n = ipc_put_stop(s->request, sizeof(s->request), s->id);
-	s->stop = ipc_conn_open(s->timer.loop, s->sockets[s->socket], s->request, n, 0,
-				&stop_events, s);
+	s->stop = open_conn(s, n, 0, &stop_events);
 	if (!s->stop) {
 		over(s, SESSION_NO_MEMORY);
 		return;
@@ -308,8 +320,7 @@ static void try_start(struct session *s)
 		over(s, SESSION_BAD_REQUEST);
 		return;
 	}
-	s->stream = ipc_conn_open(loop, s->sockets[s->socket], s->request, n, s->deadline_ms - now,
-				  &stream_events, s);
+	s->stream = open_conn(s, n, s->deadline_ms - now, &stream_events);
 	if (!s->stream) {
 		over(s, SESSION_NO_MEMORY);
 		return;
@@ -324,7 +335,9 @@ struct session *session_start(uv_loop_t *loop, const struct session_config *conf
 
 	if (!s)
 		return NULL;
-	s->sockets = calloc(config->socket_count, sizeof(*s->sockets));
+	if (config->source)
+		s->source = *config->source;
+	s->sockets = calloc(config->socket_count + 1, sizeof(*s->sockets));
 	if (!s->sockets)
 		goto fail;
 	for (; s->socket_count < config->socket_count; s->socket_count++) {

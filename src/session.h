@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "src/ipc_conn.h"
 #include "src/ipc_wire.h"
 
 struct session;
@@ -60,6 +61,7 @@ struct session_events {
 struct session_config {
 	const char *const *sockets; /* tried in turn while connecting is refused */
 	size_t socket_count;
+	const struct ipc_source *source; /* instead of sockets; copied; NULL: none */
 	struct ipc_collect collect; /* its providers must outlive the session */
 	uint64_t timeout_ms; /* in all: connecting, sending, first answer, older commands */
 	uint64_t stop_timeout_ms; /* from session_stop() to the end of the stream */

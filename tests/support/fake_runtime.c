@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-enum { HEADER = 20, ENDLESS_MS = 2 };
+enum { HEADER = 20, ADVERTISE = 34, ENDLESS_MS = 2 };
 
 #define UNKNOWN_COMMAND	  0x80131385u
 #define NOT_YET_AVAILABLE 0x8013135bu
@@ -21,6 +21,7 @@ struct fake_conn {
 	struct fake_runtime *runtime;
 	uv_pipe_t pipe;
 	uv_write_t write;
+	uv_connect_t connect;
 	uint8_t in[70000];
 	size_t in_len;
 	uint8_t *out;
@@ -52,6 +53,7 @@ static void close_conn(struct fake_conn *c)
 }
 
 static void pump(struct fake_conn *c);
+static void dial(struct fake_runtime *f);
 
 static void queue(struct fake_conn *c, const void *data, size_t len)
 {
@@ -180,9 +182,29 @@ static void serve_collect(struct fake_conn *c, unsigned version)
 		if (s->silent || s->cut_answer)
 			return;
 		f->stream = c;
+		if (s->suspended)
+			return;
 		queue(c, s->stream, s->stream_bytes);
 		c->close_after = s->closes;
 	}
+}
+
+static void serve_resume(struct fake_conn *c)
+{
+	static const uint8_t zero[4];
+	struct fake_runtime *f = c->runtime;
+
+	f->resumes++;
+	answer(c, 0, zero, sizeof(zero));
+	c->close_after = true;
+	if (!f->script.suspended)
+		return;
+	f->script.suspended = false;
+	if (!f->stream)
+		return;
+	queue(f->stream, f->script.stream, f->script.stream_bytes);
+	f->stream->close_after = f->script.closes;
+	pump(f->stream);
 }
 
 static void end_stream(struct fake_conn *stream, struct fake_conn *stop)
@@ -286,10 +308,14 @@ static void serve(struct fake_conn *c)
 
 	assert_true(c->runtime->command_count < FAKE_MAX_COMMANDS);
 	c->runtime->commands[c->runtime->command_count++] = command;
+	if (c->runtime->script.dial)
+		dial(c->runtime);
 	if (command == 0x0201)
 		serve_stop(c);
 	else if (command >= 0x0202 && command <= 0x0207)
 		serve_collect(c, (unsigned)(command - 0x0201));
+	else if (command == 0x0401)
+		serve_resume(c);
 	else if (command == 0x0400 || command == 0x0404 || command == 0x0408)
 		serve_info(c, command == 0x0400 ? 1 : command == 0x0404 ? 2 : 3);
 	else
@@ -323,22 +349,64 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		serve(c);
 }
 
-static void on_connection(uv_stream_t *listener, int status)
+static struct fake_conn *new_conn(struct fake_runtime *f)
 {
-	struct fake_runtime *f = listener->data;
 	struct fake_conn *c = calloc(1, sizeof(*c));
 
-	assert_int_equal(status, 0);
 	assert_non_null(c);
 	c->runtime = f;
 	assert_int_equal(uv_pipe_init(f->loop, &c->pipe, 0), 0);
-	assert_int_equal(uv_accept(listener, (uv_stream_t *)&c->pipe), 0);
 	c->pipe.data = c;
 	c->next = f->conns;
 	f->conns = c;
-	f->accepted++;
 	f->open++;
+	return c;
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+	struct fake_runtime *f = listener->data;
+	struct fake_conn *c = new_conn(f);
+
+	assert_int_equal(status, 0);
+	assert_int_equal(uv_accept(listener, (uv_stream_t *)&c->pipe), 0);
+	f->accepted++;
 	uv_read_start((uv_stream_t *)&c->pipe, on_alloc, on_read);
+}
+
+/* --- connecting by itself --- */
+
+static void on_dialled(uv_connect_t *connect, int status)
+{
+	struct fake_conn *c = connect->data;
+	const struct fake_script *s = &c->runtime->script;
+	uint8_t advertise[ADVERTISE] = "ADVR_V1";
+
+	if (c->closing)
+		return;
+	if (status < 0) {
+		close_conn(c);
+		return;
+	}
+	if (s->wrong_advertise)
+		memcpy(advertise, "GET / H", 7);
+	memset(advertise + 8, s->cookie, 16);
+	for (size_t i = 0; i < 8; i++)
+		advertise[24 + i] = (uint8_t)(s->pid >> (8 * i));
+	queue(c, advertise, s->advertise_bytes ? s->advertise_bytes : ADVERTISE);
+	c->close_after = s->advertise_bytes > 0 || s->dies;
+	pump(c);
+	if (!c->closing)
+		uv_read_start((uv_stream_t *)&c->pipe, on_alloc, on_read);
+}
+
+static void dial(struct fake_runtime *f)
+{
+	struct fake_conn *c = new_conn(f);
+
+	f->dialled++;
+	c->connect.data = c;
+	uv_pipe_connect(&c->connect, &c->pipe, f->script.dial, on_dialled);
 }
 
 void fake_runtime_start(struct fake_runtime *f, uv_loop_t *loop, const struct fake_script *script)
@@ -346,23 +414,30 @@ void fake_runtime_start(struct fake_runtime *f, uv_loop_t *loop, const struct fa
 	memset(f, 0, sizeof(*f));
 	f->loop = loop;
 	f->script = *script;
+	assert_int_equal(uv_timer_init(loop, &f->timer), 0);
+	f->timer.data = f;
+	if (f->script.dial) {
+		dial(f);
+		return;
+	}
 	snprintf(f->dir, sizeof(f->dir), "/tmp/drd-fake-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
 	snprintf(f->path, sizeof(f->path), "%s/port", f->dir);
 	assert_int_equal(uv_pipe_init(loop, &f->listener, 0), 0);
-	assert_int_equal(uv_timer_init(loop, &f->timer), 0);
 	f->listener.data = f;
-	f->timer.data = f;
 	assert_int_equal(uv_pipe_bind(&f->listener, f->path), 0);
 	assert_int_equal(uv_listen((uv_stream_t *)&f->listener, 16, on_connection), 0);
 }
 
 void fake_runtime_stop(struct fake_runtime *f)
 {
-	uv_close((uv_handle_t *)&f->listener, NULL);
+	if (!f->script.dial)
+		uv_close((uv_handle_t *)&f->listener, NULL);
 	uv_close((uv_handle_t *)&f->timer, NULL);
 	for (struct fake_conn *c = f->conns; c; c = c->next)
 		close_conn(c);
+	if (f->script.dial)
+		return;
 	unlink(f->path);
 	rmdir(f->dir);
 }

@@ -4,7 +4,8 @@
 
 /*
  * The diagnostic port of a runtime that does as it is told: on the test's own loop, on a socket in
- * a directory of its own.
+ * a directory of its own.  Or it connects to a port of somebody else's, as told by dial, and
+ * advertises itself anew whenever a request has been read.
  */
 
 #include <stdbool.h>
@@ -52,6 +53,13 @@ struct fake_script {
 	const uint8_t *rest; /* when stopped */
 	size_t rest_bytes;
 	enum fake_stop stop;
+	bool suspended; /* the stream stays silent until ResumeRuntime */
+	const char *dial; /* the port to connect to; NULL: listen */
+	uint8_t cookie; /* all bytes of it */
+	uint64_t pid; /* as advertised */
+	size_t advertise_bytes; /* 0: all 34; else so many, and then it closes */
+	bool wrong_advertise; /* bad magic */
+	bool dies; /* closes what it has dialled once it has advertised */
 };
 
 enum { FAKE_MAX_COMMANDS = 64 };
@@ -69,6 +77,7 @@ struct fake_runtime {
 	size_t command_count;
 	uint64_t stopped_id;
 	size_t accepted, open;
+	size_t dialled, resumes;
 	bool stream_lost; /* the client closed the stream before its end */
 };
 
