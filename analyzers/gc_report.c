@@ -319,11 +319,13 @@ static void check_full(const struct gc *g, struct an_report *out)
 		return;
 	an_add_finding(
 		out, AN_WARNING, "gc.full-blocking",
-		an_report_printf(out,
-				 "%" PRIu64
-				 " full collections stopped the program while they looked at "
-				 "the whole heap",
-				 full->count),
+		full->count == 1
+			? "A full collection stopped the program while it looked at the whole heap"
+			: an_report_printf(out,
+					   "%" PRIu64
+					   " full collections stopped the program while they "
+					   "looked at the whole heap",
+					   full->count),
 		an_report_printf(out, "%.1f ms in total, longest %.1f ms, %.1f %% of the time",
 				 ms(full->pause_ns), ms(full->pause_max_ns), percent),
 		"Their reasons are in the list of collections: Induced is a call of "
@@ -345,7 +347,7 @@ static void check_suspension(const struct gc *g, struct an_report *out)
 
 static void check_sampled(const struct gc *g, struct an_report *out)
 {
-	if (!g->sampled || !g->ticks)
+	if (!g->sampled)
 		return;
 	an_add_finding(out, AN_INFO, "gc.allocation-unknown", "How much was allocated is not known",
 		       an_report_printf(out,
