@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "src/collect.h"
@@ -23,7 +24,13 @@ struct collect_args {
 	struct opt_list providers, profiles;
 	const char *clr_events, *clr_level;
 	uint64_t buffer_mb;
-	bool rundown;
+	int buffering; /* enum buffering */
+	bool rundown, no_stacks;
+	const char *rundown_keyword;
+	struct opt_list event_filters;
+	const char *stop_provider, *stop_event, *stop_payload;
+	uint64_t max_size, keep, zstd_level;
+	bool early_symbols, no_early_symbols;
 	const char *output, *report;
 	bool force, json, quiet;
 	int format; /* enum report_format */
@@ -32,6 +39,11 @@ struct collect_args {
 	uint64_t timeout_ns, stop_timeout_ns;
 };
 
+enum buffering { BUFFERING_DROP, BUFFERING_BLOCK };
+
+static const char *const bufferings[] = {
+	[BUFFERING_DROP] = "drop", [BUFFERING_BLOCK] = "block", NULL
+};
 static const char *const views[] = {
 	[AN_VIEW_CPU] = "cpu", [AN_VIEW_WALL] = "wall", [AN_VIEW_WAITING] = "waiting", NULL
 };
@@ -59,8 +71,34 @@ static const struct opt_spec collect_options[] = {
 	  OPT_STRING(struct collect_args, clr_level) },
 	{ "buffersize", 0, "MB", "the runtime's buffer for events (default 256)",
 	  OPT_UINT(struct collect_args, buffer_mb), .min = 1, .max = 65536 },
+	{ "buffering-mode", 0, "MODE",
+	  "when that is full: drop events (default), or block the process's threads (.NET 11+)",
+	  OPT_ENUM(struct collect_args, buffering, bufferings) },
+	{ "event-filter", 0, "FILTER", "Provider:only:IDS or Provider:except:IDS; IDS as in 1,5-9",
+	  OPT_LIST(struct collect_args, event_filters) },
+	{ "no-stacks", 0, NULL, "record events without their stacks (.NET 9+)",
+	  OPT_FLAG(struct collect_args, no_stacks) },
 	{ "rundown", 0, "true|false", "end with the names of all methods (default true)",
 	  OPT_BOOL(struct collect_args, rundown) },
+	{ "rundown-keyword", 0, "KEYWORDS", "what the rundown holds, as in --clrevents (.NET 9+)",
+	  OPT_STRING(struct collect_args, rundown_keyword) },
+	{ "early-symbols", 0, NULL, "ask for the names of methods at the start, too",
+	  OPT_FLAG(struct collect_args, early_symbols) },
+	{ "no-early-symbols", 0, NULL, "do not: --keep then leaves old methods without names",
+	  OPT_FLAG(struct collect_args, no_early_symbols) },
+	{ "max-size", 0, "SIZE", "stop at that size; with --keep: begin another file",
+	  OPT_SIZE(struct collect_args, max_size), .min = 1 << 20, .max = UINT64_C(1) << 50 },
+	{ "keep", 0, "N", "keep the last N files of --max-size, NAME.0001.nettrace and so on",
+	  OPT_UINT(struct collect_args, keep), .min = 1, .max = 100000 },
+	{ "zstd-level", 0, "N", "how hard to compress a .zst file (default 3)",
+	  OPT_UINT(struct collect_args, zstd_level), .min = 1, .max = 19 },
+	{ "stopping-event-provider-name", 0, "NAME", "stop at an event of that provider",
+	  OPT_STRING(struct collect_args, stop_provider) },
+	{ "stopping-event-event-name", 0, "NAME", "... with that name",
+	  OPT_STRING(struct collect_args, stop_event) },
+	{ "stopping-event-payload-filter", 0, "Field:Value,...", "... and these values",
+	  OPT_STRING(struct collect_args, stop_payload), .check = stop_when_is_payload,
+	  .expected = "Field:Value,Field:Value" },
 	{ "format", 'f', "FORMAT", "of the report: text (default) or json",
 	  OPT_ENUM(struct collect_args, format, formats) },
 	{ "json", 'j', NULL, "short for --format json", OPT_FLAG(struct collect_args, json) },
@@ -82,18 +120,21 @@ static const struct opt_spec collect_options[] = {
 
 static const char collect_notes[] =
 	"Records a running .NET process and analyses it meanwhile; nothing is loaded into it.\n"
-	"Stops after --duration, or at Ctrl-C, SIGTERM or SIGHUP, with the names of all methods;\n"
-	"a second Ctrl-C stops at once.  The file's name is the last line on standard error.\n"
+	"Stops after --duration, or at Enter, Ctrl-C, SIGTERM or SIGHUP, with the names of all\n"
+	"methods; a second Ctrl-C stops at once.  The file's name is the last line on standard\n"
+	"error.\n"
 	"\n"
-	"profiles: default (what all analyzers want), cpu, gc, alloc, tasks, locks, threadpool,\n"
-	"  threads, exceptions, jit, counters, dotnet-common, dotnet-sampled-thread-time,\n"
-	"  cpu-sampling, gc-verbose, gc-collect, database\n"
+	"profiles: default (cpu, gc and tasks), cpu, gc, alloc, tasks, locks, threadpool, "
+	"threads,\n"
+	"  exceptions, jit, counters, http, database, all; and those of dotnet-trace:\n"
+	"  dotnet-common, dotnet-sampled-thread-time, cpu-sampling, gc-verbose, gc-collect\n"
 	"--providers beats --profile beats --clrevents where they name the same provider.\n"
 	"\n"
 	"examples:\n"
 	"  drdotnet-trace collect -p 4711 --duration 30s\n"
 	"  drdotnet-trace collect -n Shop -o shop.nettrace.zst --json --report shop.json\n"
-	"  drdotnet-trace collect -p 4711 --profile gc-verbose --duration 5m\n";
+	"  drdotnet-trace collect -p 4711 --profile gc-verbose --duration 5m\n"
+	"  drdotnet-trace collect -p 4711 --max-size 50M --keep 5 -o last.nettrace.zst\n";
 
 /* --- what to record --- */
 
@@ -147,7 +188,7 @@ static int add_clr_events(const struct command *cmd, const struct collect_args *
 	return provider_set_add(set, &p, &error) ? -1 : wrong_list(cmd, "clrevents", &error);
 }
 
-/* --providers beats --profile beats --clrevents; without any, what all analyzers want. */
+/* --providers beats --profile beats --clrevents; without any, what the main analyzers want. */
 static int choose_providers(const struct command *cmd, const struct collect_args *args,
 			    struct provider_set *set, uint64_t *rundown)
 {
@@ -168,25 +209,131 @@ static int choose_providers(const struct command *cmd, const struct collect_args
 	}
 	if (args->providers.count || args->profiles.count == 0)
 		*rundown = IPC_RUNDOWN_DEFAULT;
+	if (args->rundown_keyword &&
+	    !provider_clr_events_parse(args->rundown_keyword, rundown, &error))
+		return wrong_list(cmd, "rundown-keyword", &error);
+	if (!args->rundown)
+		*rundown = IPC_RUNDOWN_NONE;
+	return -1;
+}
+
+/* Whether nobody asked for tasks by name: then they may be left out where they cost too much. */
+static bool tasks_are_optional(const struct collect_args *args)
+{
+	bool only_default = args->providers.count == 0 && !args->clr_events;
+
+	for (size_t i = 0; i < args->profiles.count; i++)
+		only_default = only_default && strcasecmp(args->profiles.items[i], "default") == 0;
+	return only_default;
+}
+
+static int choose_filters(const struct command *cmd, const struct collect_args *args,
+			  const struct provider_set *set, struct event_ids_set *ids)
+{
+	for (size_t i = 0; i < args->event_filters.count; i++) {
+		const char *text = args->event_filters.items[i];
+		const char *why = event_ids_add(ids, text);
+
+		if (why)
+			return opt_usage_error(cmd, "--event-filter '%s': %s", text, why);
+		if (!provider_set_find(set, ids->items[ids->count - 1].provider))
+			return opt_usage_error(cmd,
+					       "--event-filter '%s': that provider is not "
+					       "recorded",
+					       text);
+	}
+	return -1;
+}
+
+/* Options that only make sense together. */
+static int check_together(const struct command *cmd, const struct collect_args *args)
+{
+	bool to_file = !args->output || (strcmp(args->output, "-") && strcmp(args->output, "none"));
+
+	if (args->pid && args->name)
+		return opt_usage_error(cmd, "-p and -n exclude each other");
+	if (args->keep && !args->max_size)
+		return opt_usage_error(cmd, "--keep needs --max-size");
+	if (args->keep && !to_file)
+		return opt_usage_error(cmd, "--keep needs files: give another -o");
+	if (args->zstd_level && (!args->output || !trace_name_is_compressed(args->output)))
+		return opt_usage_error(cmd, "--zstd-level needs an -o that ends in .zst");
+	if (args->early_symbols && args->no_early_symbols)
+		return opt_usage_error(cmd, "--early-symbols and --no-early-symbols exclude each "
+					    "other");
+	if ((args->stop_event || args->stop_payload) && !args->stop_provider)
+		return opt_usage_error(cmd, "--stopping-event-... needs "
+					    "--stopping-event-provider-name");
+	if (args->stop_payload && !args->stop_event)
+		return opt_usage_error(cmd, "--stopping-event-payload-filter needs "
+					    "--stopping-event-event-name");
 	return -1;
 }
 
 /* --- running --- */
 
-static int run_with(const struct collect_args *args, const struct provider_set *set,
-		    uint64_t rundown, struct collect_target *target)
+/* The providers as they go on the wire, those of tasks last: one fewer is the set without them. */
+static struct ipc_provider *make_request(const struct provider_set *set,
+					 const struct event_ids_set *ids, size_t *ret_without_tasks)
 {
 	struct ipc_provider *providers = calloc(set->count, sizeof(*providers));
+	size_t n = 0;
+
+	if (!providers) {
+		log_error("cannot collect: out of memory");
+		return NULL;
+	}
+	*ret_without_tasks = set->count;
+	for (size_t i = 0; i < set->count; i++) {
+		const struct provider *p = &set->items[i];
+		bool tasks = strcasecmp(p->name, PROVIDER_TPL) == 0;
+
+		if (tasks)
+			*ret_without_tasks = set->count - 1;
+		providers[tasks ? set->count - 1 : n++] = (struct ipc_provider){
+			.name = p->name,
+			.keywords = p->keywords,
+			.level = p->level,
+			.args = p->args,
+			.filter = event_ids_of(ids, p->name),
+		};
+	}
+	return providers;
+}
+
+/* What is to be recorded, chosen. */
+struct choice {
+	struct provider_set set;
+	struct event_ids_set ids;
+	uint64_t rundown;
+};
+
+static int run_with(const struct collect_args *args, const struct choice *choice,
+		    struct collect_target *target)
+{
+	size_t without_tasks;
+	struct ipc_provider *providers = make_request(&choice->set, &choice->ids, &without_tasks);
 	const char *output = args->output ? args->output : TRACE_NAME_DEFAULT;
-	const struct collect_settings settings = {
+	const struct collect_subject subject = { &target->target, target->target.pid,
+						 target->name };
+	const struct stop_when_config stop_event = { args->stop_provider, args->stop_event,
+						     args->stop_payload };
+	struct collect_settings settings = {
 		.session = {
 			.buffer_mb = (uint32_t)args->buffer_mb,
-			.rundown_keywords = args->rundown ? rundown : IPC_RUNDOWN_NONE,
-			.stacks = true,
+			.rundown_keywords = choice->rundown,
+			.stacks = !args->no_stacks,
+			.block = args->buffering == BUFFERING_BLOCK,
 			.providers = providers,
-			.provider_count = set->count,
+			.provider_count = choice->set.count,
 		},
+		.event_ids = choice->ids.count ? &choice->ids : NULL,
+		.stop_event = args->stop_provider ? &stop_event : NULL,
 		.duration_ms = (args->duration_ns + NS_PER_MS - 1) / NS_PER_MS,
+		.max_bytes = args->max_size,
+		.keep = args->keep,
+		.early_symbols = args->early_symbols || (args->keep && !args->no_early_symbols),
+		.zstd_level = (int)args->zstd_level,
 		.timeout_ms = args->timeout_ns / NS_PER_MS,
 		.stop_timeout_ms = args->stop_timeout_ns / NS_PER_MS,
 		.output = strcmp(output, "none") == 0 ? NULL : output,
@@ -197,35 +344,32 @@ static int run_with(const struct collect_args *args, const struct provider_set *
 		.options = { .top = args->top, .view = (enum an_view)args->view },
 		.quiet = args->quiet,
 	};
-	const struct collect_subject who = { &target->target, target->target.pid, target->name };
 	int code;
 
-	if (!providers) {
-		log_error("cannot collect: out of memory");
+	if (!providers)
 		return EXIT_FAILED;
+	if (tasks_are_optional(args) && without_tasks && without_tasks < choice->set.count) {
+		settings.without_tasks = settings.session;
+		settings.without_tasks.provider_count = without_tasks;
 	}
-	for (size_t i = 0; i < set->count; i++)
-		providers[i] = (struct ipc_provider){
-			.name = set->items[i].name,
-			.keywords = set->items[i].keywords,
-			.level = set->items[i].level,
-			.args = set->items[i].args,
-		};
-	code = collect_run(&settings, &who, 1);
+	if (settings.session.block)
+		log_warn("--buffering-mode block: whenever we cannot keep up, threads of the "
+			 "process wait for us");
+	code = collect_run(&settings, &subject, 1);
 	free(providers);
 	return code;
 }
 
 static int collect(const struct command *cmd, struct collect_args *args)
 {
-	struct provider_set set = { 0 };
+	struct choice choice = { .rundown = IPC_RUNDOWN_DEFAULT };
 	struct collect_target target = { 0 };
-	uint64_t rundown = IPC_RUNDOWN_DEFAULT;
-	int code;
+	int code = check_together(cmd, args);
 
-	if (args->pid && args->name)
-		return opt_usage_error(cmd, "-p and -n exclude each other");
-	code = choose_providers(cmd, args, &set, &rundown);
+	if (code < 0)
+		code = choose_providers(cmd, args, &choice.set, &choice.rundown);
+	if (code < 0)
+		code = choose_filters(cmd, args, &choice.set, &choice.ids);
 	if (code < 0)
 		code = collect_target_choose(&target, (int32_t)args->pid, args->name,
 					     args->timeout_ns / NS_PER_MS);
@@ -234,9 +378,10 @@ static int collect(const struct command *cmd, struct collect_args *args)
 		log_info("no terminal and no --duration: stopping after 30s");
 	}
 	if (code < 0)
-		code = run_with(args, &set, rundown, &target);
+		code = run_with(args, &choice, &target);
 	collect_target_done(&target);
-	provider_set_done(&set);
+	provider_set_done(&choice.set);
+	event_ids_done(&choice.ids);
 	return code;
 }
 

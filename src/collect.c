@@ -9,10 +9,10 @@
 #include "src/collection.h"
 #include "src/command.h"
 #include "src/log.h"
+#include "src/stop_key.h"
 
 enum {
 	SIGNALS = 3,
-	PROGRESS_MS = 500,
 	SAME_MS = 250, /* timeout(1) signals us and then our group: that is one wish, not two */
 };
 
@@ -21,6 +21,8 @@ struct collect {
 	uv_loop_t loop;
 	uv_signal_t signals[SIGNALS];
 	uv_timer_t progress;
+	uint64_t last_ns, last_events; /* of the progress line before */
+	struct stop_key *key; /* NULL: there is no terminal to hit it on */
 	struct collection **items;
 	size_t count, ended;
 	bool any_started;
@@ -46,6 +48,8 @@ static void close_handles(struct collect *c)
 	for (size_t i = 0; i < SIGNALS; i++)
 		uv_close((uv_handle_t *)&c->signals[i], NULL);
 	uv_close((uv_handle_t *)&c->progress, NULL);
+	stop_key_end(c->key);
+	c->key = NULL;
 }
 
 /* Reports may block on their reader: none is printed while a stream has still to be read. */
@@ -62,6 +66,26 @@ static void on_ended(void *ctx, struct collection *item)
 	close_handles(c);
 }
 
+static void stop_all(struct collect *c)
+{
+	collect_progress_clear(c->settings->quiet);
+	if (!c->settings->quiet && c->any_started)
+		log_info("stopping; Ctrl-C stops at once, without method names");
+	for (size_t i = 0; i < c->count; i++)
+		collection_stop(c->items[i]);
+}
+
+/* Enter or q: as the first signal, but hit twice it means no more. */
+static void on_key(void *ctx)
+{
+	struct collect *c = ctx;
+
+	if (c->interrupt_ns == 0) {
+		c->interrupt_ns = uv_hrtime();
+		stop_all(c);
+	}
+}
+
 /* The first asks for a clean stop; the next takes what there is; one more is the system's. */
 static void on_signal(uv_signal_t *signal, int number)
 {
@@ -71,17 +95,15 @@ static void on_signal(uv_signal_t *signal, int number)
 	(void)number;
 	if (c->interrupt_ns == 0) {
 		c->interrupt_ns = now;
-		collect_progress_clear(c->settings->quiet);
-		if (!c->settings->quiet && c->any_started)
-			log_info("stopping; once more to stop at once, without method names");
-		for (size_t i = 0; i < c->count; i++)
-			collection_stop(c->items[i]);
+		stop_all(c);
 		return;
 	}
 	if (now - c->interrupt_ns < SAME_MS * UINT64_C(1000000))
 		return;
 	for (size_t i = 0; i < SIGNALS; i++)
 		uv_signal_stop(&c->signals[i]);
+	stop_key_end(c->key); /* the next one may end us here and now */
+	c->key = NULL;
 	for (size_t i = 0; i < c->count; i++)
 		collection_abort(c->items[i]);
 }
@@ -111,6 +133,7 @@ static void on_progress(uv_timer_t *timer)
 	struct collect_progress p = {
 		.duration_ms = c->settings->duration_ms,
 		.stopping = true,
+		.keys = c->key != NULL,
 	};
 	uint64_t now = uv_hrtime();
 
@@ -127,9 +150,15 @@ static void on_progress(uv_timer_t *timer)
 		p.bytes += s.bytes;
 		p.events += s.events;
 		p.lost += s.lost;
+		p.waiting = p.waiting || s.waiting;
 		p.stopping = p.stopping && (s.stopping || s.ended);
 		p.rundown_bytes += s.stopping ? s.rundown_bytes : 0;
 	}
+	if (p.events > c->last_events && now > c->last_ns)
+		p.events_per_s = (uint64_t)((double)(p.events - c->last_events) * 1e9 /
+					    (double)(now - c->last_ns));
+	c->last_events = p.events;
+	c->last_ns = now;
 	collect_progress_show(&p);
 }
 
@@ -137,9 +166,13 @@ static void on_started(void *ctx, struct collection *item)
 {
 	struct collect *c = ctx;
 
+	unsigned ms = collect_progress_ms(c->settings->quiet);
+
 	(void)item;
-	if (!c->any_started && collect_progress_wanted(c->settings->quiet))
-		uv_timer_start(&c->progress, on_progress, PROGRESS_MS, PROGRESS_MS);
+	if (!c->any_started && ms)
+		uv_timer_start(&c->progress, on_progress, ms, ms);
+	if (!c->any_started)
+		c->last_ns = uv_hrtime();
 	c->any_started = true;
 }
 
@@ -150,6 +183,7 @@ static void record(struct collect *c, const struct collect_subject *subjects, si
 	start_signals(c);
 	uv_timer_init(&c->loop, &c->progress);
 	c->progress.data = c;
+	c->key = stop_key_start(&c->loop, on_key, c);
 	for (size_t i = 0; i < count; i++) {
 		struct collection *item = collection_start(&c->loop, c->settings, &subjects[i], i,
 							   &collection_events, c);

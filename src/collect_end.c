@@ -24,7 +24,9 @@ void collect_say_gave_up(unsigned gave_up)
 	} rows[] = {
 		{ IPC_GAVE_UP_BLOCK, "it cannot wait for us: events are dropped when its buffers "
 				     "are full" },
-		{ IPC_GAVE_UP_FILTER, "it cannot filter events by their ids: all are recorded" },
+		{ IPC_GAVE_UP_FILTER,
+		  "it cannot filter events by their ids: all are recorded, and the "
+		  "report leaves them out" },
 		{ IPC_GAVE_UP_RUNDOWN_KEYWORDS,
 		  "it cannot choose its rundown: it sends all of it" },
 		{ IPC_GAVE_UP_NO_STACKS, "it cannot leave out stacks" },
@@ -143,9 +145,9 @@ static int print_report(const struct collect_settings *s, const struct collect_f
 
 	if (!take_report)
 		return EXIT_DONE;
-	if (facts->path && facts->file.error)
-		analysis_set_file_cut(a, strerror(facts->file.error));
-	else if (facts->path && facts->file.dropped)
+	if (facts->path && facts->written.file.error)
+		analysis_set_file_cut(a, strerror(facts->written.file.error));
+	else if (facts->path && facts->written.file.dropped)
 		analysis_set_file_cut(a, "the disk was too slow");
 	code = analysis_print(a, take_report, s->format, facts->path, NULL);
 	if (code == EXIT_DONE)
@@ -170,17 +172,30 @@ static void say_summary(const struct collect_settings *s, const struct collect_f
 		 stats->lost);
 }
 
+static void say_pieces(const struct collect_settings *s, const struct collect_facts *facts)
+{
+	const struct collect_pieces_result *w = &facts->written;
+
+	if (w->unnamed)
+		log_warn("%" PRIu64 " methods and modules have no names in the pieces: there was "
+			 "no room for them",
+			 w->unnamed);
+	if (s->keep && w->pieces && !s->quiet)
+		log_info("%" PRIu64 " pieces, of which the last %" PRIu64 " are kept", w->pieces,
+			 w->pieces - w->removed);
+}
+
 /* The file's own trouble.  What was written is valid. */
 static int judge_file(const struct collect_facts *facts)
 {
 	char bytes[32];
 
-	if (facts->file.error == 0 && !facts->file.dropped)
+	if (facts->written.file.error == 0 && !facts->written.file.dropped)
 		return EXIT_DONE;
-	if (facts->file.error == 0)
+	if (facts->written.file.error == 0)
 		log_error("the file is incomplete: the disk was too slow");
 	log_advice("the file holds the first %s of the stream",
-		   collect_format_bytes(facts->file.stream_bytes, bytes, sizeof(bytes)));
+		   collect_format_bytes(facts->written.file.stream_bytes, bytes, sizeof(bytes)));
 	return EXIT_PARTIAL;
 }
 
@@ -202,6 +217,7 @@ int collect_conclude(const struct collect_settings *s, const struct collect_subj
 	else if (take_report)
 		out_discard(take_report);
 	say_summary(s, facts, d);
+	say_pieces(s, facts);
 	if (facts->path)
 		log_info("%s", facts->path);
 	if (report_code != EXIT_DONE)

@@ -5,8 +5,8 @@
 /* What came of a session: says it, prints the report, and knows the exit code. */
 
 #include "src/collect.h"
+#include "src/collect_pieces.h"
 #include "src/session.h"
-#include "src/trace_file.h"
 
 struct collect_facts {
 	bool started;
@@ -15,8 +15,8 @@ struct collect_facts {
 	uint64_t start_ns, stop_ns, end_ns; /* uv_hrtime(); stop_ns 0: no stop was asked for */
 	uint64_t stream_bytes, stop_bytes; /* in all, and before the stop */
 	struct session_end end;
-	struct trace_file_result file;
-	char *path; /* of the file; NULL: none */
+	struct collect_pieces_result written; /* its path is dead, see path */
+	char *path; /* of the file, or of the last piece; NULL: none */
 };
 
 /* Bits of enum ipc_gave_up: what an older runtime made us do without. */

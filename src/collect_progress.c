@@ -5,13 +5,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-bool collect_progress_wanted(bool quiet)
+enum {
+	IN_PLACE_MS = 500,
+	LINES_MS = 60000,
+	MAX_LINE = 240,
+	NARROWEST = 20, /* columns; a terminal that says less does not know */
+};
+
+static bool in_place(void)
 {
 	const char *term = getenv("TERM");
 
-	return !quiet && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+	return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
+unsigned collect_progress_ms(bool quiet)
+{
+	if (quiet)
+		return 0;
+	return in_place() ? IN_PLACE_MS : LINES_MS;
 }
 
 const char *collect_format_bytes(uint64_t bytes, char *buf, size_t size)
@@ -28,28 +43,61 @@ const char *collect_format_bytes(uint64_t bytes, char *buf, size_t size)
 	return buf;
 }
 
-void collect_progress_show(const struct collect_progress *p)
+/* What most needs to be known now. */
+static void put_note(const struct collect_progress *p, char *buf, size_t size)
 {
-	unsigned long s = (unsigned long)(p->elapsed_ns / 1000000000);
-	char bytes[32], of[32] = "";
+	char bytes[32];
+
+	if (p->stopping)
+		snprintf(buf, size, "rundown: %s",
+			 collect_format_bytes(p->rundown_bytes, bytes, sizeof(bytes)));
+	else if (p->waiting)
+		snprintf(buf, size, "the disk is too slow");
+	else if (p->lost)
+		snprintf(buf, size, "events are lost: --buffersize");
+	else if (!p->duration_ms)
+		snprintf(buf, size, p->keys ? "(Enter stops)" : "(Ctrl-C stops)");
+	else
+		*buf = '\0';
+}
+
+const char *collect_progress_text(const struct collect_progress *p, char *buf, size_t size)
+{
+	uint64_t s = p->elapsed_ns / 1000000000;
+	char bytes[32], of[40] = "", note[80];
 
 	if (p->duration_ms)
 		snprintf(of, sizeof(of), " of %" PRIu64 " s", (p->duration_ms + 999) / 1000);
-	/* Back to the first column, and clear what the last line had more. */
-	fprintf(stderr, "\r\033[K%02lu:%02lu%s  %s  %" PRIu64 " events  %" PRIu64 " lost", s / 60,
-		s % 60, of, collect_format_bytes(p->bytes, bytes, sizeof(bytes)), p->events,
-		p->lost);
-	if (p->stopping)
-		fprintf(stderr, "  rundown: %s",
-			collect_format_bytes(p->rundown_bytes, bytes, sizeof(bytes)));
-	else if (!p->duration_ms)
-		fputs("  (Ctrl-C stops)", stderr);
+	put_note(p, note, sizeof(note));
+	snprintf(buf, size,
+		 "%02" PRIu64 ":%02" PRIu64 "%s  %s  %" PRIu64 " events  %" PRIu64 "/s  %" PRIu64
+		 " lost%s%s",
+		 s / 60, s % 60, of, collect_format_bytes(p->bytes, bytes, sizeof(bytes)),
+		 p->events, p->events_per_s, p->lost, *note ? "  " : "", note);
+	return buf;
+}
+
+void collect_progress_show(const struct collect_progress *p)
+{
+	struct winsize w = { 0 };
+	char line[MAX_LINE];
+
+	collect_progress_text(p, line, sizeof(line));
+	if (!in_place()) {
+		fprintf(stderr, "%s\n", line);
+		return;
+	}
+	/* A line that wraps could not be taken back. */
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col >= NARROWEST &&
+	    w.ws_col <= strlen(line))
+		line[w.ws_col - 1] = '\0';
+	fprintf(stderr, "\r\033[K%s", line);
 	fflush(stderr);
 }
 
 void collect_progress_clear(bool quiet)
 {
-	if (collect_progress_wanted(quiet)) {
+	if (!quiet && in_place()) {
 		fputs("\r\033[K", stderr);
 		fflush(stderr);
 	}

@@ -2,7 +2,10 @@
 #ifndef SRC_COLLECT_PROGRESS_H
 #define SRC_COLLECT_PROGRESS_H
 
-/* The one line about a running session that is rewritten in place; only on a terminal. */
+/*
+ * What is said about a running session: on a terminal one line that is rewritten in place,
+ * elsewhere a line a minute.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,15 +14,21 @@
 struct collect_progress {
 	uint64_t elapsed_ns;
 	uint64_t duration_ms; /* 0: until a signal */
-	uint64_t bytes, events, lost;
+	uint64_t bytes, events, events_per_s, lost;
 	bool stopping;
+	bool waiting; /* for a slow disk */
+	bool keys; /* Enter and q stop */
 	uint64_t rundown_bytes; /* since the stop */
 };
 
-bool collect_progress_wanted(bool quiet);
+/* How often it is due; 0: never. */
+unsigned collect_progress_ms(bool quiet);
 void collect_progress_show(const struct collect_progress *p);
+/* Before anything else is said. */
 void collect_progress_clear(bool quiet);
 
+/* The text alone; returns buf. */
+const char *collect_progress_text(const struct collect_progress *p, char *buf, size_t size);
 /* "4.2 MB"; returns buf. */
 const char *collect_format_bytes(uint64_t bytes, char *buf, size_t size);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/collection.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +9,17 @@
 
 #include "src/collect_end.h"
 #include "src/collect_progress.h"
+#include "src/collect_stream.h"
 #include "src/command.h"
+#include "src/early_symbols.h"
 #include "src/log.h"
 #include "src/session.h"
-#include "src/trace_file.h"
 #include "src/trace_name.h"
+
+enum {
+	PROBE_MS = 2000, /* how long the events of tasks are counted */
+	MAX_TASKS_PER_S = 20000, /* more of them cost the process too much */
+};
 
 struct collection {
 	const struct collect_settings *settings;
@@ -20,13 +27,16 @@ struct collection {
 	const struct collection_events *events;
 	void *ctx;
 	uv_loop_t *loop;
-	uv_timer_t duration;
+	size_t number; /* how many this run has started before */
+	uv_timer_t timer; /* first the probe, then the duration */
 	struct session *session;
-	struct trace_file *file;
+	struct early_symbols *early;
+	struct collect_stream *stream;
 	struct out *report;
-	struct analysis *analysis;
-	struct nt_decoder *decoder;
 	bool finishing, ended;
+	bool waiting; /* reading pauses, for the disk */
+	bool restarting; /* the stream is being thrown away */
+	bool no_tasks; /* recorded without them: there were too many */
 	struct collect_facts facts;
 };
 
@@ -40,18 +50,26 @@ static void on_timer_closed(uv_handle_t *h)
 	c->events->ended(c->ctx, c);
 }
 
-static void on_file_done(void *ctx, const struct trace_file_result *result)
+static void on_file_done(void *ctx, const struct collect_pieces_result *result)
 {
 	struct collection *c = ctx;
 
-	c->file = NULL;
-	c->facts.file = *result;
-	c->facts.file.path = NULL;
-	if (result->path) {
-		c->facts.path = strdup(result->path);
-		c->facts.file.path = c->facts.path;
-	}
-	uv_close((uv_handle_t *)&c->duration, on_timer_closed);
+	c->facts.written = *result;
+	c->facts.written.file.path = NULL;
+	if (result->file.path)
+		c->facts.path = strdup(result->file.path);
+	uv_close((uv_handle_t *)&c->timer, on_timer_closed);
+}
+
+static void close_sessions(struct collection *c)
+{
+	uv_timer_stop(&c->timer);
+	if (c->session)
+		session_close(c->session, NULL, NULL);
+	if (c->early)
+		early_symbols_close(c->early);
+	c->session = NULL;
+	c->early = NULL;
 }
 
 /* The stream is over, one way or the other; all is over when the file is complete. */
@@ -61,22 +79,16 @@ static void finish(struct collection *c)
 		return;
 	c->finishing = true;
 	c->facts.end_ns = uv_hrtime();
-	uv_timer_stop(&c->duration);
-	if (c->session)
-		session_close(c->session, NULL, NULL);
-	c->session = NULL;
-	if (c->file)
-		trace_file_finish(c->file, on_file_done, c);
-	else
-		uv_close((uv_handle_t *)&c->duration, on_timer_closed);
+	close_sessions(c);
+	if (!c->restarting)
+		collect_stream_finish(c->stream, false, on_file_done, c);
 }
 
 void collection_stop(struct collection *c)
 {
 	if (c->facts.stop_ns == 0)
 		c->facts.stop_ns = uv_hrtime();
-	if (c->file)
-		trace_file_never_pause(c->file);
+	collect_stream_stopping(c->stream);
 	if (c->session)
 		session_stop(c->session);
 }
@@ -93,7 +105,117 @@ static void on_duration(uv_timer_t *timer)
 	collection_stop(timer->data);
 }
 
+/* One line about the run, between two states of the line in place. */
+static bool may_say(const struct collection *c)
+{
+	if (c->settings->quiet)
+		return false;
+	collect_progress_clear(c->settings->quiet);
+	return true;
+}
+
 /* --- the session --- */
+
+/* The caller frees the array, not the names. */
+static const char **borrow_sockets(const struct collection *c)
+{
+	const struct ipc_target *t = c->who->target;
+	const char **sockets = calloc(t->socket_count ? t->socket_count : 1, sizeof(*sockets));
+
+	for (size_t i = 0; sockets && i < t->socket_count; i++)
+		sockets[i] = t->sockets[i].path;
+	return sockets;
+}
+
+static enum nt_status on_early_event(void *ctx, const struct nt_event *ev)
+{
+	struct collection *c = ctx;
+
+	return collect_stream_name(c->stream, ev);
+}
+
+static void on_early_done(void *ctx, const struct early_symbols_result *r)
+{
+	struct collection *c = ctx;
+	char text[256];
+
+	early_symbols_close(c->early);
+	c->early = NULL;
+	if (r->complete) {
+		if (may_say(c))
+			log_info("names of code loaded before: %s in %.2f s (--no-early-symbols "
+				 "leaves them out)",
+				 collect_format_bytes(r->bytes, text, sizeof(text)),
+				 (double)r->took_ns / 1e9);
+		return;
+	}
+	if (r->end.why == SESSION_ENDED)
+		snprintf(text, sizeof(text), "the runtime did not send all of them");
+	else
+		session_describe(&r->end, text, sizeof(text));
+	collect_progress_clear(c->settings->quiet);
+	log_warn("no names of code loaded before: %s", text);
+}
+
+static const struct early_symbols_events early_events = { on_early_event, on_early_done };
+
+/* Who has no names is no worse off than before: nothing here ends the recording. */
+static void start_early(struct collection *c)
+{
+	const char **sockets = borrow_sockets(c);
+	const struct early_symbols_config config = {
+		.sockets = sockets,
+		.socket_count = c->who->target->socket_count,
+		.timeout_ms = c->settings->timeout_ms,
+		.stop_timeout_ms = c->settings->stop_timeout_ms,
+	};
+
+	if (sockets)
+		c->early = early_symbols_start(c->loop, &config, &early_events, c);
+	if (!c->early)
+		log_warn("no names of code loaded before: out of memory");
+	free(sockets);
+}
+
+static void start_duration(struct collection *c, uint64_t passed_ms)
+{
+	uint64_t all = c->settings->duration_ms;
+
+	if (all)
+		uv_timer_start(&c->timer, on_duration, all > passed_ms ? all - passed_ms : 0, 0);
+}
+
+static void on_restart(void *ctx, const struct collect_pieces_result *result);
+
+/* Two seconds have passed: whether the process has more tasks than it can well report. */
+static void on_probe(uv_timer_t *timer)
+{
+	struct collection *c = timer->data;
+	uint64_t tasks = collect_stream_tasks(c->stream);
+
+	collect_stream_count_tasks(c->stream, false);
+	if (tasks <= MAX_TASKS_PER_S * (PROBE_MS / 1000)) {
+		start_duration(c, PROBE_MS);
+		return;
+	}
+	collect_progress_clear(c->settings->quiet);
+	log_warn("%" PRIu64 " events of tasks a second: that slows the process down, so the "
+		 "recording begins anew without them",
+		 tasks / (PROBE_MS / 1000));
+	log_advice("--profile tasks,cpu,gc records them all the same");
+	c->no_tasks = true;
+	c->restarting = true;
+	close_sessions(c);
+	collect_stream_finish(c->stream, true, on_restart, c);
+}
+
+/* A probe pays only where there is something left to record behind it. */
+static bool should_probe(const struct collection *c)
+{
+	return c->settings->without_tasks.provider_count && !c->no_tasks &&
+	       collect_stream_can_restart(c->stream) &&
+	       (c->settings->duration_ms == 0 || c->settings->duration_ms > PROBE_MS);
+}
 
 static void on_started(void *ctx, unsigned version, unsigned gave_up)
 {
@@ -102,26 +224,30 @@ static void on_started(void *ctx, unsigned version, unsigned gave_up)
 	(void)version;
 	c->facts.started = true;
 	c->facts.start_ns = uv_hrtime();
-	collect_say_gave_up(gave_up);
+	if (!c->no_tasks)
+		collect_say_gave_up(gave_up);
+	if (gave_up & IPC_GAVE_UP_FILTER)
+		collect_stream_filter(c->stream);
 	uv_update_time(c->loop);
-	if (c->settings->duration_ms)
-		uv_timer_start(&c->duration, on_duration, c->settings->duration_ms, 0);
+	if (should_probe(c)) {
+		collect_stream_count_tasks(c->stream, true);
+		uv_timer_start(&c->timer, on_probe, PROBE_MS, 0);
+	} else {
+		start_duration(c, 0);
+	}
+	if (c->settings->early_symbols)
+		start_early(c);
 	c->events->started(c->ctx, c);
 }
 
 static void on_data(void *ctx, const uint8_t *bytes, size_t len)
 {
 	struct collection *c = ctx;
-	const struct nt_stats *stats = nt_decoder_borrow_stats(c->decoder);
-	enum nt_status st = nt_decoder_push(c->decoder, bytes, len);
 
 	c->facts.stream_bytes += len;
 	if (c->facts.stop_ns == 0)
 		c->facts.stop_bytes = c->facts.stream_bytes;
-	/* A stream that we cannot read is kept all the same, just as it came. */
-	if (c->file)
-		trace_file_write(c->file, bytes, len,
-				 st == NT_OK ? stats->whole_bytes : c->facts.stream_bytes);
+	collect_stream_push(c->stream, bytes, len);
 }
 
 static void on_session_end(void *ctx, const struct session_end *end)
@@ -136,23 +262,24 @@ static const struct session_events session_events = { on_started, on_data, on_se
 
 static bool start_session(struct collection *c)
 {
-	const struct ipc_target *t = c->who->target;
 	struct session_config config = {
-		.collect = c->settings->session,
+		.collect = c->no_tasks ? c->settings->without_tasks : c->settings->session,
 		.timeout_ms = c->settings->timeout_ms,
 		.stop_timeout_ms = c->settings->stop_timeout_ms,
-		.socket_count = t->socket_count,
+		.socket_count = c->who->target->socket_count,
 	};
-	const char **sockets = calloc(t->socket_count, sizeof(*sockets));
+	const char **sockets = borrow_sockets(c);
 
-	if (!sockets)
-		return false;
-	for (size_t i = 0; i < t->socket_count; i++)
-		sockets[i] = t->sockets[i].path;
 	config.sockets = sockets;
-	c->session = session_start(c->loop, &config, &session_events, c);
+	if (sockets)
+		c->session = session_start(c->loop, &config, &session_events, c);
 	free(sockets);
-	return c->session != NULL;
+	if (c->session)
+		return true;
+	log_error("cannot start a session: out of memory");
+	c->facts.end.why = SESSION_NO_MEMORY;
+	finish(c);
+	return false;
 }
 
 /* --- the files --- */
@@ -162,6 +289,7 @@ static void on_file_full(void *ctx)
 	struct collection *c = ctx;
 
 	c->facts.paused = true;
+	c->waiting = true;
 	if (c->session)
 		session_pause(c->session);
 }
@@ -170,24 +298,37 @@ static void on_file_ready(void *ctx)
 {
 	struct collection *c = ctx;
 
+	c->waiting = false;
 	if (c->session)
 		session_resume(c->session);
 }
 
+/* Nobody would have the rest: the process shall not go on making it. */
 static void on_file_failed(void *ctx, int error)
 {
 	struct collection *c = ctx;
 
 	collect_progress_clear(c->settings->quiet);
-	log_error("cannot write the trace: %s", strerror(error));
-	/* Whoever read our standard output is gone, and with it the reason to go on. */
-	if (strcmp(c->settings->output, "-") == 0)
+	if (!c->facts.stop_ns && !c->finishing)
+		log_error("cannot write the trace: %s; recording stops", strerror(error));
+	else
+		log_error("cannot write the trace: %s", strerror(error));
+	if (!c->finishing)
 		collection_stop(c);
-	else if (!c->finishing)
-		log_info("  analysing goes on; the file ends here");
 }
 
-static const struct trace_file_events file_events = { on_file_full, on_file_ready, on_file_failed };
+static void on_stop(void *ctx, enum collect_stop_why why)
+{
+	struct collection *c = ctx;
+
+	if (may_say(c))
+		log_info(why == COLLECT_STOP_EVENT ? "stopping: the stopping event came"
+						   : "stopping: --max-size is reached");
+	collection_stop(c);
+}
+
+static const struct collect_stream_events stream_events = { on_file_full, on_file_ready,
+							    on_file_failed, on_stop };
 
 /* "-" stays what it is; the caller frees it. */
 static char *expand(const struct collection *c, const char *pattern)
@@ -200,25 +341,41 @@ static char *expand(const struct collection *c, const char *pattern)
 	return path;
 }
 
-static bool open_file(struct collection *c, size_t number)
+static bool open_stream(struct collection *c)
 {
 	const struct collect_settings *s = c->settings;
-	struct trace_file_config config = {
-		.force = s->force,
-		.renumber = s->output_is_default || number > 0,
-	};
-	char *path;
+	char *path = NULL;
 
-	if (!s->output)
-		return true;
-	path = expand(c, s->output);
-	if (!path)
-		return false;
-	config.path = path;
-	config.compress = trace_name_is_compressed(path);
-	c->file = trace_file_open(c->loop, &config, &file_events, c);
+	if (s->output) {
+		path = expand(c, s->output);
+		if (!path)
+			return false;
+	}
+	c->stream = collect_stream_open(c->loop, s, path, s->output_is_default || c->number > 0,
+					&stream_events, c);
 	free(path);
-	return c->file != NULL;
+	return c->stream != NULL;
+}
+
+/* What was recorded with tasks is gone; now without them. */
+static void on_restart(void *ctx, const struct collect_pieces_result *result)
+{
+	struct collection *c = ctx;
+	struct collect_stream *old = c->stream;
+
+	c->restarting = false;
+	if (c->finishing || c->facts.stop_ns || !open_stream(c)) {
+		/* Stopped in between: the report tells of the two seconds, there is no file. */
+		c->stream = old;
+		c->finishing = true;
+		c->facts.end_ns = uv_hrtime();
+		c->facts.end.why = SESSION_CANCELLED;
+		on_file_done(c, result);
+		return;
+	}
+	collect_stream_free(old);
+	c->facts = (struct collect_facts){ 0 };
+	start_session(c);
 }
 
 /* Before anything is recorded: a report that cannot be written is no reason to fail at the end. */
@@ -237,7 +394,7 @@ static bool open_report(struct collection *c)
 
 static void release(struct collection *c)
 {
-	analysis_free(c->analysis);
+	collect_stream_free(c->stream);
 	free(c->facts.path);
 	free(c);
 }
@@ -248,43 +405,37 @@ struct collection *collection_start(uv_loop_t *loop, const struct collect_settin
 {
 	struct collection *c = calloc(1, sizeof(*c));
 
-	if (c)
-		c->analysis = analysis_new(&settings->options, NULL, 0);
-	if (!c || !c->analysis) {
+	if (!c) {
 		log_error("cannot collect: out of memory");
-		free(c);
 		return NULL;
 	}
 	c->loop = loop;
 	c->settings = settings;
 	c->who = who;
+	c->number = number;
 	c->events = events;
 	c->ctx = ctx;
-	c->decoder = analysis_decoder(c->analysis);
-	if (!open_report(c) || !open_file(c, number)) {
+	if (!open_report(c) || !open_stream(c)) {
 		if (c->report)
 			out_discard(c->report);
 		release(c);
 		return NULL;
 	}
-	uv_timer_init(loop, &c->duration);
-	c->duration.data = c;
-	if (!start_session(c)) {
-		log_error("cannot start a session: out of memory");
-		c->facts.end.why = SESSION_NO_MEMORY;
-		finish(c);
-	}
+	uv_timer_init(loop, &c->timer);
+	c->timer.data = c;
+	start_session(c);
 	return c;
 }
 
 void collection_get_state(const struct collection *c, struct collection_state *ret)
 {
-	const struct nt_stats *stats = nt_decoder_borrow_stats(c->decoder);
+	const struct nt_stats *stats = collect_stream_stats(c->stream);
 
 	*ret = (struct collection_state){
 		.started = c->facts.started,
 		.stopping = c->facts.stop_ns != 0,
 		.ended = c->ended,
+		.waiting = c->waiting,
 		.start_ns = c->facts.start_ns,
 		.stop_ns = c->facts.stop_ns,
 		.bytes = stats->bytes,
@@ -301,7 +452,8 @@ const struct collect_subject *collection_borrow_subject(const struct collection 
 
 int collection_conclude(struct collection *c)
 {
-	int code = collect_conclude(c->settings, c->who, &c->facts, c->analysis, c->report);
+	int code = collect_conclude(c->settings, c->who, &c->facts,
+				    collect_stream_analysis(c->stream), c->report);
 
 	release(c);
 	return code;

@@ -40,6 +40,7 @@ void collection_abort(struct collection *c);
 /* For the progress line, and for whoever wants to know. */
 struct collection_state {
 	bool started, stopping, ended;
+	bool waiting; /* reading pauses, for the disk */
 	uint64_t start_ns, stop_ns; /* uv_hrtime() */
 	uint64_t bytes, events, lost;
 	uint64_t rundown_bytes; /* since the stop */

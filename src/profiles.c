@@ -69,6 +69,18 @@ static const struct entry database[] = {
 	{ 0 },
 };
 
+/* Requests served and sent, with the activities that connect them. */
+static const struct entry http[] = {
+	{ "System.Net.Http", UINT64_MAX, 4, NULL },
+	{ "System.Net.NameResolution", UINT64_MAX, 4, NULL },
+	{ "System.Net.Security", UINT64_MAX, 4, NULL },
+	{ "System.Net.Sockets", UINT64_MAX, 4, NULL },
+	{ "Microsoft.AspNetCore.Hosting", UINT64_MAX, 4, NULL },
+	{ "Microsoft-AspNetCore-Server-Kestrel", UINT64_MAX, 4, NULL },
+	{ PROVIDER_TPL, 0x80, 4, NULL },
+	{ 0 },
+};
+
 static const struct {
 	struct profile profile;
 	const struct entry *entries; /* ends at a NULL name */
@@ -90,6 +102,9 @@ static const struct {
 	{ { "counters", "EventCounters and the base library's meters, once a second" },
 	  counters,
 	  KEYWORD_GC },
+	{ { "http", "requests served and sent, name look-ups, connections" },
+	  http,
+	  IPC_RUNDOWN_DEFAULT },
 	{ { "database", "commands of ADO.NET and Entity Framework" },
 	  database,
 	  IPC_RUNDOWN_DEFAULT },
@@ -116,11 +131,13 @@ bool profile_get(size_t i, struct profile *ret)
 {
 	const struct an_class *c;
 
-	if (i == 0) {
-		*ret = (struct profile){ "default", "what all analyzers want" };
+	if (i < 2) {
+		*ret = i == 0 ? (struct profile){ "default", "cpu, gc and tasks" }
+			      : (struct profile){ "all", "what any analyzer can use: costs much" };
 		return true;
 	}
-	if (--i < FIXED) {
+	i -= 2;
+	if (i < FIXED) {
 		*ret = fixed[i].profile;
 		return true;
 	}
@@ -160,10 +177,32 @@ static bool add_list(struct provider_set *set, const struct an_provider *p,
 
 bool profile_add_default(struct provider_set *set, struct provider_error *reterr)
 {
-	for (const struct an_class *const *c = an_classes; *c; c++)
-		if (!add_list(set, (*c)->providers, reterr))
+	static const struct an_class *const main_classes[] = { &an_class_cpu, &an_class_gc,
+							       &an_class_tasks };
+
+	for (size_t i = 0; i < sizeof(main_classes) / sizeof(main_classes[0]); i++)
+		if (!add_list(set, main_classes[i]->providers, reterr))
 			return false;
 	return true;
+}
+
+static bool add_fixed(struct provider_set *set, const struct entry *e,
+		      struct provider_error *reterr)
+{
+	for (; e->name; e++)
+		if (!add(set, e->name, e->keywords, e->level, e->args, reterr))
+			return false;
+	return true;
+}
+
+static bool add_all(struct provider_set *set, struct provider_error *reterr)
+{
+	const struct an_class *c;
+
+	for (size_t i = 0; (c = analyzer_at(i)) != NULL; i++)
+		if (!add_list(set, wanted_by(c), reterr))
+			return false;
+	return add_fixed(set, counters, reterr);
 }
 
 static bool unknown_profile(const char *name, struct provider_error *reterr)
@@ -187,14 +226,13 @@ static bool add_one(struct provider_set *set, const char *name, uint64_t *rundow
 		if (strcasecmp(name, fixed[i].profile.name) != 0)
 			continue;
 		*rundown |= fixed[i].rundown;
-		for (const struct entry *e = fixed[i].entries; e->name; e++)
-			if (!add(set, e->name, e->keywords, e->level, e->args, reterr))
-				return false;
-		return true;
+		return add_fixed(set, fixed[i].entries, reterr);
 	}
 	*rundown |= IPC_RUNDOWN_DEFAULT;
 	if (strcasecmp(name, "default") == 0)
 		return profile_add_default(set, reterr);
+	if (strcasecmp(name, "all") == 0)
+		return add_all(set, reterr);
 	for (size_t i = 0; (c = analyzer_at(i)) != NULL; i++)
 		if (strcasecmp(name, c->name) == 0)
 			return add_list(set, wanted_by(c), reterr);

@@ -23,7 +23,7 @@ bool profile_get(size_t i, struct profile *ret);
 bool profile_add_list(struct provider_set *set, const char *list, uint64_t *rundown,
 		      struct provider_error *reterr);
 
-/* What all analyzers want, in one session. */
+/* What the three main analyzers want: cpu, gc, tasks. */
 bool profile_add_default(struct provider_set *set, struct provider_error *reterr);
 
 #endif

@@ -61,6 +61,30 @@ def check_pages(options, bad):
             bad(f"{path} explains {name}, which {command} does not have")
 
 
+def check_profiles(program, bad):
+    """The names of profiles, which the program lists when it is given none of them."""
+    done = subprocess.run([program, "collect", "--profile", "?"], capture_output=True, text=True,
+                          check=False)
+    match = re.search(r"there are ([\w, -]+)", done.stderr)
+    names = set(match.group(1).split(", ")) if match else set()
+    if len(names) < 10:
+        bad("collect does not list its profiles: " + done.stderr)
+    shown = subprocess.run([program, "collect", "--help"], capture_output=True, text=True,
+                           check=True).stdout
+    page = plain(read("src/man/drdotnet-trace-collect.1.scd"))
+    section = re.search(r"^# PROFILES\n(.*?)(?=^# )", page, re.M | re.S)
+    completion = re.search(r"--profile \]\].*?-W \"(.*?)\"",
+                           read("src/completion/drdotnet-trace.bash"), re.S)
+    for where, text in (("collect --help", shown), ("the manual", section and section.group(1)),
+                        ("the completion", completion and completion.group(1))):
+        for name in sorted(names):
+            if not re.search(r"(?<![\w-])" + re.escape(name) + r"(?![\w-])", text or ""):
+                bad(f"{where} does not name the profile {name}")
+    for name in set(re.split(r"[\s\\]+", completion.group(1))) - names if completion else ():
+        if name:
+            bad(f"the completion names {name}, which is no profile")
+
+
 def check_calls(name, options, bad):
     """Commands and options in the code blocks of a Markdown file."""
     text = read(name)
@@ -96,6 +120,7 @@ def main():
     if not options or not all(options.values()):
         faults.append("the program lists no commands or no options")
     check_pages(options, faults.append)
+    check_profiles(program, faults.append)
     calls = check_calls("README.md", options, faults.append)
     if calls == 0:
         faults.append("README.md shows no call of the program")

@@ -23,6 +23,12 @@ _drdotnet_trace()
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 		return
 	fi
+	if [[ $command == collect && $previous == --profile ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "default cpu gc alloc tasks locks threadpool \
+			threads exceptions jit counters http database all dotnet-common \
+			dotnet-sampled-thread-time cpu-sampling gc-verbose gc-collect" -- "$current")
+		return
+	fi
 	if [[ $previous == -* ]]; then
 		# Small letters are the values themselves, capitals only say what is wanted.
 		words=$(_drdotnet_trace_ours "$command" | sed -n "s/^$previous\t//p")

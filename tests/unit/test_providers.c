@@ -197,33 +197,82 @@ static void database_profile(void **state)
 	provider_set_done(&set);
 }
 
-/* Whatever an analyzer asks for is in the default, and each has a profile of its name. */
-static void default_holds_all_analyzers(void **state)
+static void check_holds(const struct provider_set *set, const struct an_provider *w)
+{
+	for (; w && w->name; w++) {
+		const struct provider *p = provider_set_find(set, w->name);
+
+		assert_non_null(p);
+		assert_true((p->keywords & w->keywords) == w->keywords);
+		assert_true(p->level >= w->level);
+	}
+}
+
+/* What the three main analyzers ask for, and nothing else. */
+static void default_is_cpu_gc_tasks(void **state)
+{
+	struct provider_set set = { 0 }, named = { 0 };
+	struct provider_error error;
+	struct profile profile;
+	uint64_t rundown;
+
+	(void)state;
+	assert_true(profile_add_default(&set, &error));
+	assert_true(profile_add_list(&named, "cpu,gc,tasks", &rundown, &error));
+	check_holds(&set, an_class_cpu.providers);
+	check_holds(&set, an_class_gc.providers);
+	check_holds(&set, an_class_tasks.providers);
+	assert_int_equal(set.count, named.count);
+	for (size_t i = 0; i < set.count; i++) {
+		const struct provider *p = provider_set_find(&named, set.items[i].name);
+
+		assert_non_null(p);
+		assert_true(p->keywords == set.items[i].keywords);
+		assert_int_equal(p->level, set.items[i].level);
+	}
+	assert_true(profile_get(0, &profile));
+	assert_string_equal(profile.name, "default");
+	provider_set_done(&set);
+	provider_set_done(&named);
+}
+
+/* Whatever an analyzer can use is in "all", and each has a profile of its name. */
+static void all_holds_every_analyzer(void **state)
 {
 	struct provider_set set = { 0 };
 	struct provider_error error;
 	struct profile profile;
 	size_t named = 0, want = 0;
+	uint64_t rundown;
 
 	(void)state;
-	assert_true(profile_add_default(&set, &error));
+	assert_true(profile_add_list(&set, "all", &rundown, &error));
 	for (const struct an_class *const *c = an_classes; *c; c++) {
-		for (const struct an_provider *w = (*c)->providers; w && w->name; w++) {
-			const struct provider *p = provider_set_find(&set, w->name);
-
-			assert_non_null(p);
-			assert_true((p->keywords & w->keywords) == w->keywords);
-			assert_true(p->level >= w->level);
-		}
+		check_holds(&set, (*c)->providers);
+		check_holds(&set, (*c)->on_request);
 		want += ((*c)->providers && (*c)->providers->name) || (*c)->on_request;
 		for (size_t i = 0; profile_get(i, &profile); i++)
 			named += strcmp(profile.name, (*c)->name) == 0;
 	}
-	assert_true(set.count >= 3);
 	assert_true(want >= 3);
 	assert_true(named >= want);
-	assert_true(profile_get(0, &profile));
-	assert_string_equal(profile.name, "default");
+	assert_non_null(provider_set_find(&set, "System.Diagnostics.Metrics"));
+	assert_true(profile_get(1, &profile));
+	assert_string_equal(profile.name, "all");
+	provider_set_done(&set);
+}
+
+static void http_profile(void **state)
+{
+	struct provider_set set = { 0 };
+	struct provider_error error;
+	uint64_t rundown;
+
+	(void)state;
+	assert_true(profile_add_list(&set, "HTTP", &rundown, &error));
+	assert_int_equal(rundown, IPC_RUNDOWN_DEFAULT);
+	assert_non_null(provider_set_find(&set, "System.Net.Http"));
+	assert_non_null(provider_set_find(&set, "Microsoft-AspNetCore-Server-Kestrel"));
 	provider_set_done(&set);
 }
 
@@ -238,7 +287,9 @@ int main(void)
 		cmocka_unit_test(clr_events),
 		cmocka_unit_test(profiles),
 		cmocka_unit_test(database_profile),
-		cmocka_unit_test(default_holds_all_analyzers),
+		cmocka_unit_test(default_is_cpu_gc_tasks),
+		cmocka_unit_test(all_holds_every_analyzer),
+		cmocka_unit_test(http_profile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -310,6 +310,51 @@ static void full_disk(void **state)
 	}
 }
 
+/* A level costs time and saves room. */
+static void level(void **state)
+{
+	struct job *j = *state;
+	uint64_t size[2];
+	uint8_t *data;
+
+	j->config.compress = true;
+	for (int i = 0; i < 2; i++) {
+		struct trace_file *f;
+
+		j->config.level = i ? 12 : 1;
+		f = begin(j);
+		feed(j, f, 0, 500000, 50000);
+		end(j, f);
+		assert_int_equal(unpack(j->path, &data), 500000);
+		check_stream(data, 500000);
+		free(data);
+		size[i] = j->result.file_bytes;
+		assert_int_equal(empty_dir(j), 1);
+	}
+	assert_int_not_equal(size[0], size[1]);
+}
+
+static void discarded(void **state)
+{
+	struct job *j = *state;
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct trace_file *f;
+
+		j->config.compress = i & 1;
+		f = begin(j);
+		if (i & 2)
+			feed(j, f, 0, 500000, 50000);
+		trace_file_discard(f);
+		feed(j, f, 500000, 600000, 50000); /* too late to count */
+		end(j, f);
+		assert_int_equal(j->result.error, 0);
+		assert_string_equal(j->result_path, "");
+		assert_int_equal(empty_dir(j), 0);
+	}
+	assert_int_equal(j->failed, 0);
+}
+
 static void existing_files(void **state)
 {
 	struct job *j = *state;
@@ -489,6 +534,8 @@ int main(void)
 		JOB(compressed),
 		JOB(compressed_is_flushed),
 		JOB(full_disk),
+		JOB(level),
+		JOB(discarded),
 		JOB(existing_files),
 		JOB(name_taken_meanwhile),
 		JOB(nothing_recorded_leaves_nothing),

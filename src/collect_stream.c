@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/collect_stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/log.h"
+#include "src/trace_name.h"
+
+struct collect_stream {
+	const struct collect_settings *settings;
+	const struct collect_stream_events *events;
+	void *ctx;
+	void (*done)(void *ctx, const struct collect_pieces_result *result);
+	void *done_ctx;
+	struct analysis *analysis;
+	struct nt_decoder *decoder; /* of the analysis */
+	struct trace_file *file; /* at most one of the two */
+	struct collect_pieces *pieces;
+	struct stop_when *stop_when;
+	struct nt_decoder *task_counter;
+	uint64_t tasks;
+	uint64_t bytes;
+	bool stopping;
+};
+
+/* --- the file --- */
+
+static void on_full(void *ctx)
+{
+	struct collect_stream *s = ctx;
+
+	s->events->full(s->ctx);
+}
+
+static void on_ready(void *ctx)
+{
+	struct collect_stream *s = ctx;
+
+	s->events->ready(s->ctx);
+}
+
+static void on_failed(void *ctx, int error)
+{
+	struct collect_stream *s = ctx;
+
+	s->events->failed(s->ctx, error);
+}
+
+static const struct trace_file_events file_events = { on_full, on_ready, on_failed };
+
+static bool open_file(struct collect_stream *s, uv_loop_t *loop, const char *path, bool renumber)
+{
+	const struct collect_settings *settings = s->settings;
+	struct collect_pieces_config config = {
+		.file = {
+			.path = path,
+			.force = settings->force,
+			.renumber = renumber,
+			.compress = trace_name_is_compressed(path),
+			.level = settings->zstd_level,
+		},
+		.max_bytes = settings->max_bytes,
+		.keep = settings->keep,
+	};
+
+	if (settings->keep)
+		s->pieces = collect_pieces_open(loop, &config, &file_events, s);
+	else
+		s->file = trace_file_open(loop, &config.file, &file_events, s);
+	return s->pieces || s->file;
+}
+
+struct collect_stream *collect_stream_open(uv_loop_t *loop, const struct collect_settings *settings,
+					   const char *path, bool renumber,
+					   const struct collect_stream_events *events, void *ctx)
+{
+	struct collect_stream *s = calloc(1, sizeof(*s));
+	bool enough;
+
+	if (!s) {
+		log_error("cannot collect: out of memory");
+		return NULL;
+	}
+	s->settings = settings;
+	s->events = events;
+	s->ctx = ctx;
+	s->analysis = analysis_new(&settings->options, NULL, 0);
+	if (settings->stop_event)
+		s->stop_when = stop_when_new(settings->stop_event);
+	enough = s->analysis && (s->stop_when || !settings->stop_event);
+	if (!enough)
+		log_error("cannot collect: out of memory");
+	if (!enough || (path && !open_file(s, loop, path, renumber)))
+		return collect_stream_free(s);
+	s->decoder = analysis_decoder(s->analysis);
+	return s;
+}
+
+struct collect_stream *collect_stream_free(struct collect_stream *s)
+{
+	if (!s)
+		return NULL;
+	collect_stream_count_tasks(s, false);
+	analysis_free(s->analysis);
+	stop_when_free(s->stop_when);
+	free(s);
+	return NULL;
+}
+
+/* --- the stream --- */
+
+static bool is_ignored(void *ctx, const struct nt_event_def *def)
+{
+	const struct collect_stream *s = ctx;
+
+	return !event_ids_pass(s->settings->event_ids, def);
+}
+
+void collect_stream_filter(struct collect_stream *s)
+{
+	if (s->settings->event_ids)
+		analysis_ignore(s->analysis, is_ignored, s);
+}
+
+static void look_for_end(struct collect_stream *s, const uint8_t *bytes, size_t len)
+{
+	if (s->stop_when && stop_when_push(s->stop_when, bytes, len))
+		s->events->stop(s->ctx, COLLECT_STOP_EVENT);
+	else if (s->settings->max_bytes && !s->settings->keep && s->bytes >= s->settings->max_bytes)
+		s->events->stop(s->ctx, COLLECT_STOP_SIZE);
+}
+
+void collect_stream_push(struct collect_stream *s, const uint8_t *bytes, size_t len)
+{
+	enum nt_status st = nt_decoder_push(s->decoder, bytes, len);
+
+	s->bytes += len;
+	/* A stream that we cannot read is kept all the same, just as it came. */
+	if (s->file)
+		trace_file_write(s->file, bytes, len,
+				 st == NT_OK ? nt_decoder_borrow_stats(s->decoder)->whole_bytes
+					     : s->bytes);
+	if (s->pieces)
+		collect_pieces_write(s->pieces, bytes, len);
+	if (s->task_counter && nt_decoder_push(s->task_counter, bytes, len) < 0)
+		collect_stream_count_tasks(s, false);
+	if (!s->stopping)
+		look_for_end(s, bytes, len);
+}
+
+enum nt_status collect_stream_name(struct collect_stream *s, const struct nt_event *ev)
+{
+	enum nt_status st = analysis_name(s->analysis, ev);
+
+	if (st == NT_OK && s->pieces)
+		st = collect_pieces_name(s->pieces, ev);
+	return st;
+}
+
+void collect_stream_stopping(struct collect_stream *s)
+{
+	s->stopping = true;
+	collect_stream_count_tasks(s, false);
+	if (s->file)
+		trace_file_never_pause(s->file);
+	if (s->pieces)
+		collect_pieces_stopping(s->pieces);
+}
+
+/* --- tasks --- */
+
+static enum nt_status count_task(void *ctx, const struct nt_event *ev)
+{
+	struct collect_stream *s = ctx;
+
+	s->tasks += ev->def->provider_id == NT_PROV_TPL;
+	return NT_OK;
+}
+
+/* A decoder of its own: the analysis's may hold events back until their time has come. */
+void collect_stream_count_tasks(struct collect_stream *s, bool on)
+{
+	static const struct nt_sink sink = { .event = count_task };
+
+	s->task_counter = nt_decoder_free(s->task_counter);
+	if (on)
+		s->task_counter = nt_decoder_new(NULL, NULL, NT_SKIP_STACKS, &sink, s);
+}
+
+uint64_t collect_stream_tasks(const struct collect_stream *s)
+{
+	return s->tasks;
+}
+
+bool collect_stream_can_restart(const struct collect_stream *s)
+{
+	return !s->file || !trace_file_is_in_place(s->file);
+}
+
+struct analysis *collect_stream_analysis(struct collect_stream *s)
+{
+	return s->analysis;
+}
+
+const struct nt_stats *collect_stream_stats(const struct collect_stream *s)
+{
+	return nt_decoder_borrow_stats(s->decoder);
+}
+
+/* --- the end --- */
+
+static void on_file_done(void *ctx, const struct trace_file_result *r)
+{
+	struct collect_stream *s = ctx;
+	const struct collect_pieces_result result = { .file = *r };
+
+	s->file = NULL;
+	s->done(s->done_ctx, &result);
+}
+
+static void on_pieces_done(void *ctx, const struct collect_pieces_result *r)
+{
+	struct collect_stream *s = ctx;
+
+	s->pieces = NULL;
+	s->done(s->done_ctx, r);
+}
+
+void collect_stream_finish(struct collect_stream *s, bool discard,
+			   void (*done)(void *ctx, const struct collect_pieces_result *result),
+			   void *ctx)
+{
+	s->done = done;
+	s->done_ctx = ctx;
+	if (discard && s->file)
+		trace_file_discard(s->file);
+	if (discard && s->pieces)
+		collect_pieces_discard(s->pieces);
+	if (s->file)
+		trace_file_finish(s->file, on_file_done, s);
+	else if (s->pieces)
+		collect_pieces_finish(s->pieces, on_pieces_done, s);
+	else
+		done(ctx, &(const struct collect_pieces_result){ 0 });
+}
