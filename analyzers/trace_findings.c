@@ -9,8 +9,11 @@ enum {
 	LOST_MANY_PERCENT = 5,
 };
 
-static void on_fault(struct an_report *out, const struct nt_error *err)
+/* After a fault in the middle decoding may have found its way on: then the figures have a hole. */
+static void on_fault(struct an_report *out, const struct nt_error *err,
+		     const struct nt_stats *stats)
 {
+	uint64_t later = stats->events - err->events_before;
 	char where[512];
 	const char *title;
 
@@ -21,13 +24,23 @@ static void on_fault(struct an_report *out, const struct nt_error *err)
 			err->offset);
 	else
 		title = an_report_printf(out, "The trace is damaged at byte %" PRIu64, err->offset);
-	an_add_finding(
-		out, AN_CRITICAL, "trace.truncated", title,
-		an_report_printf(out, "%s; %" PRIu64 " events before it were analysed", where,
-				 err->events_before),
-		"All figures end there. Record again, stop with Ctrl-C or --duration and wait "
-		"for the tool to end by itself: the end of a trace holds the names of methods. "
-		"If the target died, collect again with -- COMMAND to see how it ended.");
+	if (later)
+		an_add_finding(out, AN_CRITICAL, "trace.truncated", title,
+			       an_report_printf(out,
+						"%s; reading went on behind it: %" PRIu64
+						" more events, %" PRIu64 " bytes skipped",
+						where, later, stats->skipped_bytes),
+			       "What was skipped is missing from all figures, and shows up as lost "
+			       "events. "
+			       "Take the file from its source again, or record again.");
+	else
+		an_add_finding(
+			out, AN_CRITICAL, "trace.truncated", title, where,
+			"All figures end there. Record again, stop with Ctrl-C or --duration and "
+			"wait for the tool to end by itself: the end of a trace holds the names of "
+			"methods. If the target died, start it with collect -- COMMAND to see how "
+			"it "
+			"ended.");
 }
 
 /* Frames without a name among all frames of the call tree, in percent; -1 without stacks. */
@@ -152,7 +165,7 @@ void an_trace_findings(const struct an_shared *s, struct an_report *out)
 	const struct nt_stats *stats = nt_decoder_borrow_stats(s->decoder);
 
 	if (err)
-		on_fault(out, err);
+		on_fault(out, err, stats);
 	if (s->input->file_cut)
 		an_add_finding(
 			out, AN_WARNING, "trace.file-cut",
