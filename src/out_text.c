@@ -141,6 +141,36 @@ size_t text_rows(const struct an_value *array, size_t top)
 	return top && array->count > top ? top : array->count;
 }
 
+const struct an_value *text_first(const struct an_value *array, size_t rows)
+{
+	return rows ? array->first : NULL;
+}
+
+typedef void text_fn(const struct an_value *v, const char *path, char *buf, size_t size);
+
+static void put_cell(struct table *t, const struct an_value *v, const char *path, text_fn *as_text)
+{
+	char text[48];
+
+	as_text(v, path, text, sizeof(text));
+	table_cell(t, "%s", text_has(v, path) ? text : "-");
+}
+
+void text_cell_ms(struct table *t, const struct an_value *v, const char *path)
+{
+	put_cell(t, v, path, text_ms);
+}
+
+void text_cell_number(struct table *t, const struct an_value *v, const char *path)
+{
+	put_cell(t, v, path, text_number);
+}
+
+void text_cell_bytes(struct table *t, const struct an_value *v, const char *path)
+{
+	put_cell(t, v, path, text_bytes);
+}
+
 static void put_finding(struct out *o, const struct an_value *f)
 {
 	const char *severity = an_get_text(f, "severity", "info");

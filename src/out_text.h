@@ -30,8 +30,14 @@ void text_ms(const struct an_value *v, const char *path, char *buf, size_t size)
 void text_bytes(const struct an_value *v, const char *path, char *buf, size_t size);
 bool text_has(const struct an_value *v, const char *path); /* there, and not null */
 
-/* Rows to show of an array. */
+/* Rows to show of an array, and the first of them (NULL when there are none). */
 size_t text_rows(const struct an_value *array, size_t top);
+const struct an_value *text_first(const struct an_value *array, size_t rows);
+
+/* A cell of a row's table with that member of it; "-" for what is null or absent. */
+void text_cell_ms(struct table *t, const struct an_value *v, const char *path);
+void text_cell_number(struct table *t, const struct an_value *v, const char *path);
+void text_cell_bytes(struct table *t, const struct an_value *v, const char *path);
 
 void text_summary(struct out *o, const struct an_value *root);
 /* Any section: its numbers, then its lists as tables. */

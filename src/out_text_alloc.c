@@ -10,35 +10,6 @@
 
 enum { PATH_ROWS = 25, SITE_ROWS = 3, NAME_ROWS = 5, SHORT_ROWS = 5 };
 
-static const struct an_value *first_of(const struct an_value *list, size_t rows)
-{
-	return rows ? list->first : NULL;
-}
-
-static void put_cell_ms(struct table *t, const struct an_value *v, const char *path)
-{
-	char text[48];
-
-	text_ms(v, path, text, sizeof(text));
-	table_cell(t, "%s", text_has(v, path) ? text : "-");
-}
-
-static void put_cell_number(struct table *t, const struct an_value *v, const char *path)
-{
-	char text[48];
-
-	text_number(v, path, text, sizeof(text));
-	table_cell(t, "%s", text_has(v, path) ? text : "-");
-}
-
-static void put_cell_bytes(struct table *t, const struct an_value *v, const char *path)
-{
-	char text[48];
-
-	text_bytes(v, path, text, sizeof(text));
-	table_cell(t, "%s", text_has(v, path) ? text : "-");
-}
-
 /* --- allocations --- */
 
 /* "+-12 %": half of the interval that holds the true value in 95 of 100 cases. */
@@ -58,7 +29,7 @@ static void put_cell_error(struct table *t, const struct an_value *v)
 static void put_alloc_rows(struct out *o, const struct an_value *list, bool site, size_t top)
 {
 	size_t rows = text_rows(list, top);
-	const struct an_value *v = first_of(list, rows);
+	const struct an_value *v = text_first(list, rows);
 	struct table t;
 
 	if (!rows)
@@ -71,9 +42,9 @@ static void put_alloc_rows(struct out *o, const struct an_value *list, bool site
 	table_cell(&t, "error");
 	table_cell(&t, site ? "allocated in" : "type");
 	for (; rows--; v = v->next) {
-		put_cell_bytes(&t, v, "bytes");
+		text_cell_bytes(&t, v, "bytes");
 		table_cell(&t, "%.1f", an_get_f64(v, "percent", 0));
-		put_cell_number(&t, v, "samples");
+		text_cell_number(&t, v, "samples");
 		put_cell_error(&t, v);
 		if (site)
 			table_cell(&t, "%s%s", an_get_text(v, "method", "?"),
@@ -91,7 +62,7 @@ static void put_large(struct out *o, const struct an_value *large)
 {
 	const struct an_value *sites = an_get(large, "sites");
 	size_t rows = text_rows(sites, SITE_ROWS);
-	const struct an_value *v = first_of(sites, rows);
+	const struct an_value *v = text_first(sites, rows);
 	char bytes[48];
 
 	if (!an_get_u64(large, "samples", 0))
@@ -109,7 +80,7 @@ static void put_large(struct out *o, const struct an_value *large)
 static void put_path(struct out *o, const struct an_value *path, size_t top)
 {
 	size_t rows = text_rows(path, top ? PATH_ROWS : 0);
-	const struct an_value *v = first_of(path, rows);
+	const struct an_value *v = text_first(path, rows);
 
 	if (!rows)
 		return;
@@ -157,7 +128,7 @@ static void put_counted(struct out *o, const struct an_value *list, const char *
 			const char *name)
 {
 	size_t rows = text_rows(list, SHORT_ROWS);
-	const struct an_value *v = first_of(list, rows);
+	const struct an_value *v = text_first(list, rows);
 
 	for (size_t i = 0; i < rows; i++, v = v->next) {
 		out_printf(o, "      %s ", word);
@@ -187,7 +158,7 @@ void text_exceptions(struct out *o, const struct an_value *ex, size_t top)
 {
 	const struct an_value *types = an_get(ex, "types");
 	size_t rows = text_rows(types, top);
-	const struct an_value *v = first_of(types, rows);
+	const struct an_value *v = text_first(types, rows);
 
 	text_head(o, "EXCEPTIONS");
 	if (!text_has(ex, "count")) {
@@ -209,7 +180,7 @@ void text_exceptions(struct out *o, const struct an_value *ex, size_t top)
 static void put_jit_methods(struct out *o, const struct an_value *list, size_t top)
 {
 	size_t rows = text_rows(list, top);
-	const struct an_value *v = first_of(list, rows);
+	const struct an_value *v = text_first(list, rows);
 	struct table t;
 
 	if (!rows)
@@ -222,10 +193,10 @@ static void put_jit_methods(struct out *o, const struct an_value *list, size_t t
 	table_cell(&t, "code");
 	table_cell(&t, "method");
 	for (size_t i = 0; i < rows; i++, v = v->next) {
-		put_cell_ms(&t, v, "time_ms");
-		put_cell_ms(&t, v, "max_ms");
-		put_cell_number(&t, v, "count");
-		put_cell_bytes(&t, v, "code_bytes");
+		text_cell_ms(&t, v, "time_ms");
+		text_cell_ms(&t, v, "max_ms");
+		text_cell_number(&t, v, "count");
+		text_cell_bytes(&t, v, "code_bytes");
 		table_cell(&t, "%s%s", an_get_text(v, "method", "?"), an_get_text(v, "args", ""));
 	}
 	table_print(&t, o, true);
@@ -263,7 +234,7 @@ static void put_dynamic(struct out *o, const struct an_value *dynamic)
 {
 	const struct an_value *names = an_get(dynamic, "names");
 	size_t rows = text_rows(names, NAME_ROWS);
-	const struct an_value *v = first_of(names, rows);
+	const struct an_value *v = text_first(names, rows);
 
 	if (!an_get_u64(dynamic, "count", 0))
 		return;
@@ -282,7 +253,7 @@ static void put_slow(struct out *o, const struct an_value *slow)
 {
 	const struct an_value *list = an_get(slow, "methods");
 	size_t rows = text_rows(list, NAME_ROWS);
-	const struct an_value *v = first_of(list, rows);
+	const struct an_value *v = text_first(list, rows);
 
 	if (!rows)
 		return;
@@ -359,7 +330,7 @@ static void put_series(struct table *t, const struct an_value *v)
 void text_counters(struct out *o, const struct an_value *counters, size_t top)
 {
 	size_t rows = text_rows(counters, top);
-	const struct an_value *v = first_of(counters, rows);
+	const struct an_value *v = text_first(counters, rows);
 	struct table t;
 
 	text_head(o, "COUNTERS");

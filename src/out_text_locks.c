@@ -10,30 +10,9 @@
 
 enum { FRAME_ROWS = 16, QUEUED_ROWS = 8, WAITING_ROWS = 8 };
 
-static const struct an_value *first_of(const struct an_value *list, size_t rows)
-{
-	return rows ? list->first : NULL;
-}
-
 static const char *plural(uint64_t n)
 {
 	return n == 1 ? "" : "s";
-}
-
-static void cell_ms(struct table *t, const struct an_value *v, const char *path)
-{
-	char text[48];
-
-	text_ms(v, path, text, sizeof(text));
-	table_cell(t, "%s", text_has(v, path) ? text : "-");
-}
-
-static void cell_number(struct table *t, const struct an_value *v, const char *path)
-{
-	char text[48];
-
-	text_number(v, path, text, sizeof(text));
-	table_cell(t, "%s", text_has(v, path) ? text : "-");
 }
 
 /* The innermost frame first; not where they only repeat the method. */
@@ -41,7 +20,7 @@ static void put_frames(struct out *o, const struct an_value *v, size_t top)
 {
 	const struct an_value *frames = an_get(v, "frames");
 	size_t rows = text_rows(frames, top ? FRAME_ROWS : 0);
-	const struct an_value *f = first_of(frames, rows);
+	const struct an_value *f = text_first(frames, rows);
 
 	if (rows < 2)
 		return;
@@ -77,7 +56,7 @@ static void put_waiters(struct out *o, const struct an_value *list, size_t max, 
 			size_t top)
 {
 	size_t rows = text_rows(list, top ? max : 0);
-	const struct an_value *v = first_of(list, rows);
+	const struct an_value *v = text_first(list, rows);
 
 	for (size_t i = 0; i < rows; i++, v = v->next) {
 		put_waiter(o, v);
@@ -90,7 +69,7 @@ static void put_waiters(struct out *o, const struct an_value *list, size_t max, 
 static void put_cycles(struct out *o, const struct an_value *list, const char *what, size_t top)
 {
 	size_t rows = text_rows(list, top);
-	const struct an_value *v = first_of(list, rows);
+	const struct an_value *v = text_first(list, rows);
 
 	for (size_t i = 0; i < rows; i++, v = v->next) {
 		out_printf(o, "\n  %s of %" PRIu64 " threads\n", what, an_get_u64(v, "length", 0));
@@ -106,7 +85,7 @@ static void put_cycles(struct out *o, const struct an_value *list, const char *w
 static void put_contention_rows(struct out *o, const struct an_value *list, size_t top)
 {
 	size_t rows = text_rows(list, top);
-	const struct an_value *v = first_of(list, rows);
+	const struct an_value *v = text_first(list, rows);
 	struct table t;
 
 	if (!rows)
@@ -125,11 +104,11 @@ static void put_contention_rows(struct out *o, const struct an_value *list, size
 	for (size_t i = 0; i < rows; i++, v = v->next) {
 		const struct an_value *held = an_get(v, "held_in");
 
-		cell_number(&t, v, "count");
-		cell_ms(&t, v, "total_ms");
-		cell_ms(&t, v, "max_ms");
-		cell_ms(&t, v, "p99_ms");
-		cell_number(&t, v, "threads");
+		text_cell_number(&t, v, "count");
+		text_cell_ms(&t, v, "total_ms");
+		text_cell_ms(&t, v, "max_ms");
+		text_cell_ms(&t, v, "p99_ms");
+		text_cell_number(&t, v, "threads");
 		table_cell(&t, "%s", an_get_text(v, "kind", "-"));
 		table_cell(&t, "%s", an_get_text(v, "lock", "-"));
 		table_cell(&t, "%s", an_get_text(v, "site", "?"));
@@ -143,7 +122,7 @@ static void put_contention_rows(struct out *o, const struct an_value *list, size
 static void put_stuck(struct out *o, const struct an_value *list, size_t top)
 {
 	size_t rows = text_rows(list, top);
-	const struct an_value *v = first_of(list, rows);
+	const struct an_value *v = text_first(list, rows);
 	char ms[48];
 
 	if (!rows)
@@ -162,7 +141,7 @@ static void put_stuck(struct out *o, const struct an_value *list, size_t top)
 static void put_waits(struct out *o, const struct an_value *list, size_t top)
 {
 	size_t rows = text_rows(list, top);
-	const struct an_value *v = first_of(list, rows);
+	const struct an_value *v = text_first(list, rows);
 	struct table t;
 
 	if (!rows)
@@ -176,10 +155,10 @@ static void put_waits(struct out *o, const struct an_value *list, size_t top)
 	table_cell(&t, "waiting in");
 	table_cell(&t, "call");
 	for (size_t i = 0; i < rows; i++, v = v->next) {
-		cell_number(&t, v, "count");
-		cell_number(&t, v, "still_waiting");
-		cell_ms(&t, v, "total_ms");
-		cell_ms(&t, v, "max_ms");
+		text_cell_number(&t, v, "count");
+		text_cell_number(&t, v, "still_waiting");
+		text_cell_ms(&t, v, "total_ms");
+		text_cell_ms(&t, v, "max_ms");
 		table_cell(&t, "%s", an_get_text(v, "site", "?"));
 		table_cell(&t, "%s", an_get_text(v, "call", "-"));
 	}
@@ -303,7 +282,7 @@ static void put_settings(struct out *o, const struct an_value *list)
 static void put_blockers(struct out *o, const struct an_value *list, size_t top)
 {
 	size_t rows = text_rows(list, top);
-	const struct an_value *v = first_of(list, rows);
+	const struct an_value *v = text_first(list, rows);
 
 	if (!rows)
 		return;
@@ -342,7 +321,7 @@ void text_threadpool(struct out *o, const struct an_value *pool, size_t top)
 static void put_groups(struct out *o, const struct an_value *list, const char *what, size_t top)
 {
 	size_t rows = text_rows(list, top);
-	const struct an_value *v = first_of(list, rows);
+	const struct an_value *v = text_first(list, rows);
 	struct table t;
 
 	if (!rows)
@@ -356,9 +335,9 @@ static void put_groups(struct out *o, const struct an_value *list, const char *w
 	table_cell(&t, "waits in");
 	table_cell(&t, "started by");
 	for (size_t i = 0; i < rows; i++, v = v->next) {
-		cell_number(&t, v, "threads");
-		cell_number(&t, v, "created_in_session");
-		cell_ms(&t, v, "oldest_ms");
+		text_cell_number(&t, v, "threads");
+		text_cell_number(&t, v, "created_in_session");
+		text_cell_ms(&t, v, "oldest_ms");
 		table_cell(&t, "%s", an_get_text(v, "method", "?"));
 		table_cell(&t, "%s", an_get_text(v, "call", "-"));
 		table_cell(&t, "%s", an_get_text(v, "started_by", "-"));
