@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "analyzers/analyzer.h"
 #include "nettrace/nettrace.h"
@@ -47,6 +48,8 @@ struct analysis_child {
 	bool exited; /* exit_code counts; else signal */
 	int exit_code;
 	int signal;
+	bool ended_by_us; /* told to end when the recording was over */
+	int32_t pid;
 };
 
 /*

@@ -8,18 +8,21 @@
 #include <unistd.h>
 
 #include "src/collect.h"
-#include "src/collect_target.h"
+#include "src/collect_plan.h"
 #include "src/command.h"
 #include "src/log.h"
 #include "src/profiles.h"
 #include "src/trace_name.h"
 
-#define NS_PER_MS UINT64_C(1000000)
-#define SECOND	  UINT64_C(1000000000)
+#define NS_PER_MS  UINT64_C(1000000)
+#define SECOND	   UINT64_C(1000000000)
+#define TIMEOUT_NS (10 * SECOND) /* unless --timeout says otherwise */
 
 struct collect_args {
-	uint64_t pid;
-	const char *name;
+	struct opt_list pids;
+	const char *name, *wait_for, *port;
+	bool children, resume, show_child_io;
+	int exit_code; /* enum exit_code_of */
 	uint64_t duration_ns;
 	struct opt_list providers, profiles;
 	const char *clr_events, *clr_level;
@@ -44,16 +47,35 @@ enum buffering { BUFFERING_DROP, BUFFERING_BLOCK };
 static const char *const bufferings[] = {
 	[BUFFERING_DROP] = "drop", [BUFFERING_BLOCK] = "block", NULL
 };
+enum exit_code_of { EXIT_CODE_CHILD, EXIT_CODE_TOOL };
+
+static const char *const exit_codes[] = {
+	[EXIT_CODE_CHILD] = "child", [EXIT_CODE_TOOL] = "tool", NULL
+};
 static const char *const views[] = {
 	[AN_VIEW_CPU] = "cpu", [AN_VIEW_WALL] = "wall", [AN_VIEW_WAITING] = "waiting", NULL
 };
 static const char *const formats[] = { [REPORT_TEXT] = "text", [REPORT_JSON] = "json", NULL };
 
 static const struct opt_spec collect_options[] = {
-	{ "process-id", 'p', "PID", "process to trace (default: the only one that can be)",
-	  OPT_UINT(struct collect_args, pid), .min = 1, .max = INT32_MAX, .aliases = { "pid" } },
+	{ "process-id", 'p', "PID", "process to trace (default: the only one); may be repeated",
+	  OPT_LIST(struct collect_args, pids), .aliases = { "pid" } },
 	{ "name", 'n', "NAME", "process to trace, by process, assembly or .dll name",
 	  OPT_STRING(struct collect_args, name) },
+	{ "wait-for", 0, "NAME", "the same, as soon as there is one",
+	  OPT_STRING(struct collect_args, wait_for) },
+	{ "children", 0, NULL, "trace what the process has started and starts, too",
+	  OPT_FLAG(struct collect_args, children) },
+	{ "diagnostic-port", 0, "PORT",
+	  "PATH or HOST:PORT[,listen|connect][,suspend|nosuspend]: runtimes that connect to it",
+	  OPT_STRING(struct collect_args, port), .aliases = { "dport" } },
+	{ "show-child-io", 0, NULL, "let the command behind -- read and write as we do",
+	  OPT_FLAG(struct collect_args, show_child_io) },
+	{ "exit-code", 0, "child|tool",
+	  "whose exit code is ours when all went well: (default) child",
+	  OPT_ENUM(struct collect_args, exit_code, exit_codes) },
+	{ "resume-runtime", 0, "true|false", "let a runtime that waits at the port go on (default)",
+	  OPT_BOOL(struct collect_args, resume) },
 	{ "duration", 'd', "TIME", "stop after TIME: 30s, 5m, 1h30m (default: Ctrl-C)",
 	  OPT_DURATION(struct collect_args, duration_ns), .min = NS_PER_MS,
 	  .max = UINT64_C(366) * 86400 * SECOND },
@@ -119,7 +141,7 @@ static const struct opt_spec collect_options[] = {
 };
 
 static const char collect_notes[] =
-	"Records a running .NET process and analyses it meanwhile; nothing is loaded into it.\n"
+	"Records .NET processes and analyses them meanwhile; nothing is loaded into them.\n"
 	"Stops after --duration, or at Enter, Ctrl-C, SIGTERM or SIGHUP, with the names of all\n"
 	"methods; a second Ctrl-C stops at once.  The file's name is the last line on standard\n"
 	"error.\n"
@@ -134,7 +156,9 @@ static const char collect_notes[] =
 	"  drdotnet-trace collect -p 4711 --duration 30s\n"
 	"  drdotnet-trace collect -n Shop -o shop.nettrace.zst --json --report shop.json\n"
 	"  drdotnet-trace collect -p 4711 --profile gc-verbose --duration 5m\n"
-	"  drdotnet-trace collect -p 4711 --max-size 50M --keep 5 -o last.nettrace.zst\n";
+	"  drdotnet-trace collect -p 4711 --max-size 50M --keep 5 -o last.nettrace.zst\n"
+	"  drdotnet-trace collect --show-child-io -- dotnet shop.dll --port 8080\n"
+	"  drdotnet-trace collect --diagnostic-port /run/shop.sock --duration 1m\n";
 
 /* --- what to record --- */
 
@@ -246,12 +270,13 @@ static int choose_filters(const struct command *cmd, const struct collect_args *
 }
 
 /* Options that only make sense together. */
-static int check_together(const struct command *cmd, const struct collect_args *args)
+static int check_together(const struct command *cmd, const struct collect_args *args,
+			  const char *const *command)
 {
 	bool to_file = !args->output || (strcmp(args->output, "-") && strcmp(args->output, "none"));
 
-	if (args->pid && args->name)
-		return opt_usage_error(cmd, "-p and -n exclude each other");
+	if (!command && (args->show_child_io || args->exit_code != EXIT_CODE_CHILD))
+		return opt_usage_error(cmd, "--show-child-io and --exit-code need -- COMMAND");
 	if (args->keep && !args->max_size)
 		return opt_usage_error(cmd, "--keep needs --max-size");
 	if (args->keep && !to_file)
@@ -309,13 +334,11 @@ struct choice {
 };
 
 static int run_with(const struct collect_args *args, const struct choice *choice,
-		    struct collect_target *target)
+		    const struct collect_plan *plan)
 {
 	size_t without_tasks;
 	struct ipc_provider *providers = make_request(&choice->set, &choice->ids, &without_tasks);
 	const char *output = args->output ? args->output : TRACE_NAME_DEFAULT;
-	const struct collect_subject subject = { &target->target, target->target.pid,
-						 target->name };
 	const struct stop_when_config stop_event = { args->stop_provider, args->stop_event,
 						     args->stop_payload };
 	struct collect_settings settings = {
@@ -343,6 +366,7 @@ static int run_with(const struct collect_args *args, const struct choice *choice
 		.format = args->json ? REPORT_JSON : (enum report_format)args->format,
 		.options = { .top = args->top, .view = (enum an_view)args->view },
 		.quiet = args->quiet,
+		.resume = args->resume,
 	};
 	int code;
 
@@ -355,34 +379,66 @@ static int run_with(const struct collect_args *args, const struct choice *choice
 	if (settings.session.block)
 		log_warn("--buffering-mode block: whenever we cannot keep up, threads of the "
 			 "process wait for us");
-	code = collect_run(&settings, &subject, 1);
+	code = collect_run(&settings, plan);
 	free(providers);
 	return code;
 }
 
-static int collect(const struct command *cmd, struct collect_args *args)
+/* Nobody sees that it runs on, and nothing else ends it; a command ends by itself. */
+static void limit_unattended(struct collect_args *args, bool command)
+{
+	if (args->duration_ns != 0 || command || isatty(STDIN_FILENO) || isatty(STDERR_FILENO))
+		return;
+	args->duration_ns = 30 * SECOND;
+	log_info("no terminal and no --duration: stopping after 30s");
+}
+
+static int collect(const struct command *cmd, struct collect_args *args, const char **command)
 {
 	struct choice choice = { .rundown = IPC_RUNDOWN_DEFAULT };
-	struct collect_target target = { 0 };
-	int code = check_together(cmd, args);
+	struct collect_planned planned = { 0 };
+	const struct collect_wish wish = {
+		.pids = &args->pids,
+		.name = args->name,
+		.wait_for = args->wait_for,
+		.port = args->port,
+		.children = args->children,
+		.command = command,
+		.to_stdout = args->output && strcmp(args->output, "-") == 0,
+		.ask_ms = (args->timeout_ns ? args->timeout_ns : TIMEOUT_NS) / NS_PER_MS,
+		.wait_ms = args->timeout_ns / NS_PER_MS,
+	};
+	int code = check_together(cmd, args, command);
 
 	if (code < 0)
 		code = choose_providers(cmd, args, &choice.set, &choice.rundown);
 	if (code < 0)
 		code = choose_filters(cmd, args, &choice.set, &choice.ids);
 	if (code < 0)
-		code = collect_target_choose(&target, (int32_t)args->pid, args->name,
-					     args->timeout_ns / NS_PER_MS);
-	if (code < 0 && args->duration_ns == 0 && !isatty(STDIN_FILENO) && !isatty(STDERR_FILENO)) {
-		args->duration_ns = 30 * SECOND;
-		log_info("no terminal and no --duration: stopping after 30s");
+		code = collect_plan_make(cmd, &wish, &planned);
+	if (code < 0) {
+		limit_unattended(args, command != NULL);
+		if (args->timeout_ns == 0)
+			args->timeout_ns = TIMEOUT_NS;
+		planned.plan.show_child_io = args->show_child_io;
+		planned.plan.pass_exit_code = args->exit_code == EXIT_CODE_CHILD;
+		code = run_with(args, &choice, &planned.plan);
 	}
-	if (code < 0)
-		code = run_with(args, &choice, &target);
-	collect_target_done(&target);
+	collect_plan_done(&planned);
 	provider_set_done(&choice.set);
 	event_ids_done(&choice.ids);
 	return code;
+}
+
+/* The words behind "--", ended by NULL, as the list of words itself is not. */
+static const char **copy_command(const struct opt_operands *words)
+{
+	size_t count = words->count - words->before_dashes;
+	const char **command = calloc(count + 1, sizeof(*command));
+
+	for (size_t i = 0; command && i < count; i++)
+		command[i] = words->v[words->before_dashes + i];
+	return command;
 }
 
 static int run_collect(const struct command *cmd, int argc, char **argv)
@@ -390,25 +446,36 @@ static int run_collect(const struct command *cmd, int argc, char **argv)
 	struct collect_args args = {
 		.buffer_mb = 256,
 		.rundown = true,
+		.resume = true,
 		.top = 20,
-		.timeout_ns = 10 * SECOND,
 		.stop_timeout_ns = 120 * SECOND,
 	};
 	struct opt_operands words;
+	const char **command = NULL;
 	int code = opt_parse(cmd, argc, argv, &args, &words);
 
-	if (code < 0 && words.count)
-		code = opt_usage_error(cmd, "'%s' is too much: give the process with -p or -n",
+	if (code < 0 && words.before_dashes > 0)
+		code = opt_usage_error(cmd,
+				       "'%s' is too much: give the process with -p or -n, or a "
+				       "command behind '--'",
 				       words.v[0]);
+	if (code < 0 && words.dashes) {
+		command = copy_command(&words);
+		if (!command) {
+			log_error("cannot collect: out of memory");
+			code = EXIT_FAILED;
+		}
+	}
 	if (code < 0)
-		code = collect(cmd, &args);
+		code = collect(cmd, &args, command);
+	free(command);
 	opt_done(cmd, &args, &words);
 	return code;
 }
 
 const struct command cmd_collect = {
 	.name = "collect",
-	.operands = "",
+	.operands = "[-- COMMAND [ARGS...]]",
 	.summary = "record a running process and analyse it live",
 	.notes = collect_notes,
 	.options = collect_options,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <uv.h>
 
+#include "src/collect_feed.h"
 #include "src/collect_progress.h"
 #include "src/collection.h"
 #include "src/command.h"
@@ -16,16 +17,21 @@ enum {
 	SAME_MS = 250, /* timeout(1) signals us and then our group: that is one wish, not two */
 };
 
+enum { MAX_FEEDS = 2, MAX_ITEMS = 1024 /* at once and in all: each has a file open */ };
+
 struct collect {
 	const struct collect_settings *settings;
+	const struct collect_plan *plan;
 	uv_loop_t loop;
 	uv_signal_t signals[SIGNALS];
 	uv_timer_t progress;
 	uint64_t last_ns, last_events; /* of the progress line before */
 	struct stop_key *key; /* NULL: there is no terminal to hit it on */
-	struct collection **items;
+	struct collect_feed *feeds[MAX_FEEDS];
+	size_t feed_count;
+	struct collection *items[MAX_ITEMS];
 	size_t count, ended;
-	bool any_started;
+	bool any_started, stopping, over;
 	uint64_t interrupt_ns; /* of the first signal; 0 none */
 	int code; /* the worst so far */
 };
@@ -43,36 +49,48 @@ static int worse(int a, int b)
 
 /* --- ending --- */
 
-static void close_handles(struct collect *c)
+/* Reports may block on their reader: none is printed while a stream has still to be read. */
+void collect_settle(struct collect *c)
 {
+	if (c->over || c->ended < c->count)
+		return;
+	for (size_t i = 0; i < c->feed_count; i++)
+		if (c->feeds[i]->busy(c->feeds[i]))
+			return;
+	c->over = true;
+	uv_timer_stop(&c->progress);
+	collect_progress_clear(c->settings->quiet);
 	for (size_t i = 0; i < SIGNALS; i++)
 		uv_close((uv_handle_t *)&c->signals[i], NULL);
 	uv_close((uv_handle_t *)&c->progress, NULL);
 	stop_key_end(c->key);
 	c->key = NULL;
+	for (size_t i = 0; i < c->feed_count; i++)
+		c->feeds[i]->close(c->feeds[i]);
 }
 
-/* Reports may block on their reader: none is printed while a stream has still to be read. */
 static void on_ended(void *ctx, struct collection *item)
 {
 	struct collect *c = ctx;
 
-	(void)item;
 	c->ended++;
-	if (c->ended < c->count)
-		return;
-	uv_timer_stop(&c->progress);
-	collect_progress_clear(c->settings->quiet);
-	close_handles(c);
+	for (size_t i = 0; i < c->feed_count; i++)
+		if (c->feeds[i]->ended)
+			c->feeds[i]->ended(c->feeds[i], item);
+	collect_settle(c);
 }
 
 static void stop_all(struct collect *c)
 {
+	c->stopping = true;
 	collect_progress_clear(c->settings->quiet);
 	if (!c->settings->quiet && c->any_started)
 		log_info("stopping; Ctrl-C stops at once, without method names");
+	for (size_t i = 0; i < c->feed_count; i++)
+		c->feeds[i]->stop(c->feeds[i]);
 	for (size_t i = 0; i < c->count; i++)
 		collection_stop(c->items[i]);
+	collect_settle(c);
 }
 
 /* Enter or q: as the first signal, but hit twice it means no more. */
@@ -178,46 +196,139 @@ static void on_started(void *ctx, struct collection *item)
 
 static const struct collection_events collection_events = { on_started, on_ended };
 
-static void record(struct collect *c, const struct collect_subject *subjects, size_t count)
+/* --- what feeds may do --- */
+
+uv_loop_t *collect_loop(struct collect *c)
+{
+	return &c->loop;
+}
+
+const struct collect_settings *collect_get_settings(const struct collect *c)
+{
+	return c->settings;
+}
+
+const struct collect_plan *collect_get_plan(const struct collect *c)
+{
+	return c->plan;
+}
+
+size_t collect_active(const struct collect *c)
+{
+	return c->count - c->ended;
+}
+
+bool collect_is_stopping(const struct collect *c)
+{
+	return c->stopping;
+}
+
+void collect_failed(struct collect *c, int code)
+{
+	c->code = worse(c->code, code);
+}
+
+bool collect_add(struct collect *c, const struct collect_subject *who)
+{
+	struct collection *item;
+
+	if (c->stopping || c->over)
+		return false;
+	if (c->count == MAX_ITEMS) {
+		log_warn("process %d is not recorded: %d are the most for one run", (int)who->pid,
+			 MAX_ITEMS);
+		return false;
+	}
+	item = collection_start(&c->loop, c->settings, who, c->count, &collection_events, c);
+	if (item)
+		c->items[c->count++] = item;
+	else
+		collect_failed(c, EXIT_FAILED);
+	return item != NULL;
+}
+
+/* --- the whole --- */
+
+static bool open_feeds(struct collect *c)
+{
+	const struct collect_plan *p = c->plan;
+	struct collect_feed *(*const open[])(struct collect *) = {
+		p->port || p->command ? collect_port_open : NULL,
+		p->tree || p->wait_for ? collect_watch_open : NULL,
+	};
+
+	for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++) {
+		struct collect_feed *f = open[i] ? open[i](c) : NULL;
+
+		if (open[i] && !f)
+			return false;
+		if (f)
+			c->feeds[c->feed_count++] = f;
+	}
+	return true;
+}
+
+static const struct analysis_child *find_child(const struct collect *c)
+{
+	const struct analysis_child *child = NULL;
+
+	for (size_t i = 0; i < c->feed_count && !child; i++)
+		if (c->feeds[i]->child)
+			child = c->feeds[i]->child(c->feeds[i]);
+	return child;
+}
+
+/* 128 and the signal's number, as shells have it. */
+static int child_code(const struct collect *c)
+{
+	const struct analysis_child *child = find_child(c);
+
+	if (!child || !c->plan->pass_exit_code || child->ended_by_us)
+		return EXIT_DONE;
+	return child->exited ? child->exit_code : 128 + child->signal;
+}
+
+static int record(struct collect *c)
 {
 	start_signals(c);
 	uv_timer_init(&c->loop, &c->progress);
 	c->progress.data = c;
-	c->key = stop_key_start(&c->loop, on_key, c);
-	for (size_t i = 0; i < count; i++) {
-		struct collection *item = collection_start(&c->loop, c->settings, &subjects[i], i,
-							   &collection_events, c);
-
-		if (item)
-			c->items[c->count++] = item;
-		else
-			c->code = EXIT_FAILED;
+	if (!c->plan->show_child_io) /* else the command reads what is typed */
+		c->key = stop_key_start(&c->loop, on_key, c);
+	if (open_feeds(c)) {
+		for (size_t i = 0; i < c->plan->count; i++)
+			collect_add(c, &c->plan->subjects[i]);
+		collect_settle(c);
+	} else {
+		collect_failed(c, EXIT_FAILED);
+		stop_all(c);
 	}
-	if (c->count == 0)
-		close_handles(c);
 	uv_run(&c->loop, UV_RUN_DEFAULT);
+	if (c->count == 0 && c->code == EXIT_DONE) {
+		log_error("nothing was recorded: stopped before a process came");
+		collect_failed(c, EXIT_UNREACHABLE);
+	}
 	for (size_t i = 0; i < c->count; i++)
-		c->code = worse(c->code, collection_conclude(c->items[i]));
+		c->code = worse(c->code, collection_conclude(c->items[i], find_child(c)));
+	return c->code != EXIT_DONE ? c->code : child_code(c);
 }
 
-int collect_run(const struct collect_settings *s, const struct collect_subject *subjects,
-		size_t count)
+int collect_run(const struct collect_settings *s, const struct collect_plan *plan)
 {
 	struct collect *c = calloc(1, sizeof(*c));
 	int code = EXIT_FAILED;
 
-	if (c)
-		c->items = calloc(count, sizeof(struct collection *));
-	if (!c || !c->items || uv_loop_init(&c->loop) != 0) {
+	if (!c || uv_loop_init(&c->loop) != 0) {
 		log_error("cannot collect: out of memory");
-	} else {
-		c->settings = s;
-		record(c, subjects, count);
-		uv_loop_close(&c->loop);
-		code = c->code;
+		free(c);
+		return EXIT_FAILED;
 	}
-	if (c)
-		free(c->items);
+	c->settings = s;
+	c->plan = plan;
+	code = record(c);
+	for (size_t i = 0; i < c->feed_count; i++)
+		c->feeds[i]->free(c->feeds[i]);
+	uv_loop_close(&c->loop);
 	free(c);
 	return code;
 }

@@ -12,8 +12,10 @@
 
 #include "src/analysis.h"
 #include "src/event_ids.h"
+#include "src/ipc_conn.h"
 #include "src/ipc_find.h"
 #include "src/ipc_wire.h"
+#include "src/port_address.h"
 #include "src/stop_when.h"
 
 /* What all collections of a run share. */
@@ -39,17 +41,32 @@ struct collect_settings {
 	enum report_format format;
 	struct an_options options;
 	bool quiet;
+	bool resume; /* a runtime that waits at the port we reach it by is told to go on */
 };
 
 /* Who is recorded. */
 struct collect_subject {
-	const struct ipc_target *target;
-	int32_t pid;
+	const struct ipc_target *target; /* NULL: nothing of it can be seen in /proc */
+	int32_t pid; /* as we see it, else as it sees itself */
 	const char *name;
+	const struct ipc_source *source; /* instead of the target's sockets; NULL: these */
+};
+
+/* Whose processes a run records. */
+struct collect_plan {
+	const struct collect_subject *subjects; /* from the start */
+	size_t count;
+	const struct port_address *port; /* runtimes that connect to it; NULL: none */
+	const char *const *command; /* to be started, then recorded; ends at NULL; NULL: none */
+	bool show_child_io;
+	bool pass_exit_code; /* of the command, when ours is 0 */
+	int32_t tree; /* with its descendants; 0: none */
+	const char *wait_for; /* a process of that name, once there is one; NULL: none */
+	bool children; /* of the command: every runtime in it, not only the first */
+	uint64_t wait_ms; /* for the first process to come; 0 without limit */
 };
 
 /* Everything from opening the files to the reports.  Returns the worst exit code. */
-int collect_run(const struct collect_settings *s, const struct collect_subject *subjects,
-		size_t count);
+int collect_run(const struct collect_settings *s, const struct collect_plan *plan);
 
 #endif

@@ -45,6 +45,17 @@ static void sleep_ms(unsigned ms)
 	nanosleep(&(struct timespec){ .tv_nsec = (long)ms * 1000000 }, NULL);
 }
 
+static void describe_exit(bool exited, int code, int signal, char *buf, size_t size)
+{
+	if (!exited)
+		snprintf(buf, size, "the process was killed by signal %d (%s)", signal,
+			 strsignal(signal));
+	else if (code != 0)
+		snprintf(buf, size, "the process ended with exit code %d", code);
+	else
+		snprintf(buf, size, "the process ended (killed or crashed)");
+}
+
 /* A process that dies closes its sockets a moment before it shows as ended. */
 static void describe_target(const struct ipc_target *t, char *buf, size_t size)
 {
@@ -57,19 +68,29 @@ static void describe_target(const struct ipc_target *t, char *buf, size_t size)
 			return;
 		}
 		if (st.state == 'Z' || st.state == 'X') {
-			if (st.have_exit_code && WIFSIGNALED(st.exit_code))
-				snprintf(buf, size, "the process was killed by signal %d (%s)",
-					 WTERMSIG(st.exit_code), strsignal(WTERMSIG(st.exit_code)));
-			else if (st.have_exit_code && st.exit_code != 0)
-				snprintf(buf, size, "the process ended with exit code %d",
-					 WEXITSTATUS(st.exit_code));
-			else
-				snprintf(buf, size, "the process ended (killed or crashed)");
+			bool told = st.have_exit_code;
+
+			describe_exit(!told || WIFEXITED(st.exit_code),
+				      told ? WEXITSTATUS(st.exit_code) : 0,
+				      told ? WTERMSIG(st.exit_code) : 0, buf, size);
 			return;
 		}
 		sleep_ms(LOOK_AGAIN_MS);
 	}
 	snprintf(buf, size, "the process still runs, but it closed the session");
+}
+
+static void describe_end(const struct collect_subject *who, const struct analysis_child *child,
+			 char *buf, size_t size)
+{
+	if (child && child->pid == who->pid)
+		describe_exit(child->exited, child->exit_code, child->signal, buf, size);
+	else if (who->target && !who->target->foreign)
+		describe_target(who->target, buf, size);
+	else
+		snprintf(buf, size,
+			 "the connection ended; how the process ended is not available: "
+			 "it cannot be seen from here");
 }
 
 /* --- no session --- */
@@ -79,7 +100,7 @@ static int refuse(const struct collect_subject *who, const struct session_end *e
 	const struct ipc_target *t = who->target;
 	char why[256];
 
-	if (end->why == SESSION_UNREACHABLE && (end->error == -EACCES || end->error == -EPERM))
+	if (t && end->why == SESSION_UNREACHABLE && (end->error == -EACCES || end->error == -EPERM))
 		process_whose(t, why, sizeof(why));
 	else if (end->why == SESSION_UNREACHABLE && end->error == -ECONNREFUSED)
 		snprintf(why, sizeof(why), "its diagnostic socket is dead, or it is just ending");
@@ -101,7 +122,8 @@ static int refuse(const struct collect_subject *who, const struct session_end *e
 
 /* --- what is missing in the stream --- */
 
-static void say_why_cut(const struct collect_subject *who, const struct collect_facts *facts)
+static void say_why_cut(const struct collect_subject *who, const struct collect_facts *facts,
+			const struct analysis_child *child)
 {
 	char why[256];
 
@@ -111,7 +133,7 @@ static void say_why_cut(const struct collect_subject *who, const struct collect_
 		snprintf(why, sizeof(why),
 			 "the runtime sent nothing: it is suspended until it is told to resume");
 	else if (facts->end.why == SESSION_ENDED)
-		describe_target(who->target, why, sizeof(why));
+		describe_end(who, child, why, sizeof(why));
 	else
 		session_describe(&facts->end, why, sizeof(why));
 	log_error("the trace is incomplete: %s", why);
@@ -119,7 +141,7 @@ static void say_why_cut(const struct collect_subject *who, const struct collect_
 
 /* The exit code that the stream alone would give. */
 static int judge_stream(const struct collect_subject *who, const struct collect_facts *facts,
-			struct nt_decoder *d)
+			const struct analysis_child *child, struct nt_decoder *d)
 {
 	const struct nt_stats *stats = nt_decoder_borrow_stats(d);
 	enum nt_status st = nt_decoder_finish(d);
@@ -127,7 +149,7 @@ static int judge_stream(const struct collect_subject *who, const struct collect_
 	if (st == NT_OK && stats->ended)
 		return EXIT_DONE;
 	if (st == NT_ETRUNC) {
-		say_why_cut(who, facts);
+		say_why_cut(who, facts, child);
 		if (nt_decoder_borrow_trace(d))
 			return EXIT_PARTIAL;
 		log_advice("nothing was recorded");
@@ -139,7 +161,8 @@ static int judge_stream(const struct collect_subject *who, const struct collect_
 /* --- the report --- */
 
 static int print_report(const struct collect_settings *s, const struct collect_facts *facts,
-			struct analysis *a, struct out *take_report)
+			struct analysis *a, const struct analysis_child *child,
+			struct out *take_report)
 {
 	int code;
 
@@ -149,7 +172,7 @@ static int print_report(const struct collect_settings *s, const struct collect_f
 		analysis_set_file_cut(a, strerror(facts->written.file.error));
 	else if (facts->path && facts->written.file.dropped)
 		analysis_set_file_cut(a, "the disk was too slow");
-	code = analysis_print(a, take_report, s->format, facts->path, NULL);
+	code = analysis_print(a, take_report, s->format, facts->path, child);
 	if (code == EXIT_DONE)
 		return out_close(take_report, code);
 	out_discard(take_report);
@@ -200,7 +223,8 @@ static int judge_file(const struct collect_facts *facts)
 }
 
 int collect_conclude(const struct collect_settings *s, const struct collect_subject *who,
-		     const struct collect_facts *facts, struct analysis *a, struct out *take_report)
+		     const struct collect_facts *facts, struct analysis *a,
+		     const struct analysis_child *child, struct out *take_report)
 {
 	struct nt_decoder *d = analysis_decoder(a);
 	int code, file_code, report_code = EXIT_DONE;
@@ -210,10 +234,10 @@ int collect_conclude(const struct collect_settings *s, const struct collect_subj
 			out_discard(take_report);
 		return refuse(who, &facts->end);
 	}
-	code = judge_stream(who, facts, d);
+	code = judge_stream(who, facts, child, d);
 	file_code = judge_file(facts);
 	if (code != EXIT_FAILED)
-		report_code = print_report(s, facts, a, take_report);
+		report_code = print_report(s, facts, a, child, take_report);
 	else if (take_report)
 		out_discard(take_report);
 	say_summary(s, facts, d);

@@ -28,6 +28,6 @@ void collect_say_gave_up(unsigned gave_up);
  */
 int collect_conclude(const struct collect_settings *s, const struct collect_subject *who,
 		     const struct collect_facts *facts, struct analysis *a,
-		     struct out *take_report);
+		     const struct analysis_child *child, struct out *take_report);
 
 #endif

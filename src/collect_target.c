@@ -4,10 +4,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "src/command.h"
 #include "src/log.h"
+#include "src/process_info.h"
 #include "src/process_list.h"
 
 enum { YOUNG_S = 3, LOOK_AGAIN_MS = 20 };
@@ -120,4 +123,97 @@ int collect_target_choose(struct collect_target *ret, int32_t pid, const char *n
 {
 	*ret = (struct collect_target){ 0 };
 	return pid ? by_pid(ret, pid) : from_list(ret, name, ask_ms);
+}
+
+/* --- behind a port --- */
+
+static void on_told(void *ctx)
+{
+	(void)ctx; /* the loop ends */
+}
+
+static bool ask(const struct ipc_source *source, uint64_t ask_ms, struct process_info *ret)
+{
+	uv_loop_t loop;
+	bool ok;
+
+	*ret = (struct process_info){ 0 };
+	if (uv_loop_init(&loop) < 0)
+		return false;
+	ok = process_info_ask_from(&loop, source, ask_ms, ret, on_told, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	uv_loop_close(&loop);
+	return ok;
+}
+
+/* Who has opened the socket; 0: it cannot be seen from here. */
+static int32_t socket_owner(const struct ipc_source *source)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+	int fd = source->connect(source->ctx);
+
+	if (fd < 0)
+		return 0;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
+		cred.pid = 0;
+	close(fd);
+	return cred.pid > 0 ? cred.pid : 0;
+}
+
+static int no_answer(const struct port_address *port, const struct ipc_conn_end *end)
+{
+	const char *name = port_address_name(port);
+
+	if (end->why == IPC_CONN_TIMEOUT)
+		log_error("cannot trace '%s': it did not answer in time", name);
+	else if (end->why == IPC_CONN_PROTOCOL)
+		log_error("cannot trace '%s': %s", name, ipc_status_text(end->status));
+	else if (end->why == IPC_CONN_EOF)
+		log_error("cannot trace '%s': it closed the connection without an answer", name);
+	else
+		log_error("cannot trace '%s': cannot connect: %s", name, uv_strerror(end->error));
+	return EXIT_UNREACHABLE;
+}
+
+/* .NET Core 3 does not say who it is, and a suspended runtime little. */
+static char *name_from(const struct process_info *info, const struct ipc_target *t)
+{
+	char *line, *name;
+
+	if (info->entry_assembly && *info->entry_assembly)
+		return strdup(info->entry_assembly);
+	if (info->command_line && *info->command_line)
+		return process_guess_name(info->command_line, "process");
+	if (t->foreign)
+		return strdup("process");
+	line = proc_read_command_line(PROC_ROOT, t->pid);
+	name = process_guess_name(line, t->stat.comm);
+	free(line);
+	return name;
+}
+
+int collect_target_ask(struct collect_target *ret, const struct port_address *port,
+		       const struct ipc_source *source, uint64_t ask_ms)
+{
+	struct process_info info;
+	struct ipc_target *t = &ret->target;
+	int code = -1;
+
+	*ret = (struct collect_target){ 0 };
+	if (!ask(source, ask_ms, &info)) {
+		log_error("cannot collect: out of memory");
+		return EXIT_FAILED;
+	}
+	if (!info.answered)
+		code = no_answer(port, &info.end);
+	t->pid = code < 0 && port->path ? socket_owner(source) : 0;
+	t->foreign = t->pid == 0 || !proc_read_stat(PROC_ROOT, t->pid, &t->stat);
+	if (t->foreign)
+		t->pid = info.pid <= INT32_MAX ? (int32_t)info.pid : 0;
+	else
+		t->uid_known = proc_read_uid(PROC_ROOT, t->pid, &t->uid);
+	ret->name = name_from(&info, t);
+	process_info_done(&info);
+	return code < 0 && !ret->name ? EXIT_FAILED : code;
 }

@@ -12,6 +12,7 @@
 #include "src/collect_stream.h"
 #include "src/command.h"
 #include "src/early_symbols.h"
+#include "src/ipc_once.h"
 #include "src/log.h"
 #include "src/session.h"
 #include "src/trace_name.h"
@@ -33,6 +34,8 @@ struct collection {
 	struct early_symbols *early;
 	struct collect_stream *stream;
 	struct out *report;
+	struct ipc_once *resume; /* being asked */
+	bool resume_asked, written;
 	bool finishing, ended;
 	bool waiting; /* reading pauses, for the disk */
 	bool restarting; /* the stream is being thrown away */
@@ -50,6 +53,13 @@ static void on_timer_closed(uv_handle_t *h)
 	c->events->ended(c->ctx, c);
 }
 
+/* Both the file is complete and the runtime, if it waited for us, goes on. */
+static void maybe_close(struct collection *c)
+{
+	if (c->written && !c->resume && !uv_is_closing((uv_handle_t *)&c->timer))
+		uv_close((uv_handle_t *)&c->timer, on_timer_closed);
+}
+
 static void on_file_done(void *ctx, const struct collect_pieces_result *result)
 {
 	struct collection *c = ctx;
@@ -58,7 +68,41 @@ static void on_file_done(void *ctx, const struct collect_pieces_result *result)
 	c->facts.written.file.path = NULL;
 	if (result->file.path)
 		c->facts.path = strdup(result->file.path);
-	uv_close((uv_handle_t *)&c->timer, on_timer_closed);
+	c->written = true;
+	maybe_close(c);
+}
+
+static void on_resumed(void *ctx, const struct ipc_reply *reply, const struct ipc_conn_end *end)
+{
+	struct collection *c = ctx;
+
+	(void)end;
+	c->resume = NULL;
+	/* Before .NET 5 there is nothing to resume. */
+	if (reply && !reply->ok && reply->hresult != IPC_H_UNKNOWN_COMMAND)
+		log_warn("process %d could not be told to go on: %s", (int)c->who->pid,
+			 ipc_hresult_text(reply->hresult));
+	maybe_close(c);
+}
+
+/*
+ * A runtime may wait at its port until somebody tells it to start.  Whatever became of the session,
+ * nobody is left waiting; to all others this means nothing.
+ */
+static void resume(struct collection *c)
+{
+	const struct ipc_target *t = c->who->target;
+	uint8_t request[IPC_HEADER_BYTES];
+	size_t n = ipc_put_plain(request, sizeof(request), IPC_SET_PROCESS, IPC_RESUME_RUNTIME);
+
+	if (!c->settings->resume || c->resume_asked)
+		return;
+	c->resume_asked = true;
+	c->resume =
+		ipc_once_start(c->loop, c->who->source ? NULL : t->sockets[0].path, c->who->source,
+			       request, n, c->settings->timeout_ms, on_resumed, c);
+	if (!c->resume)
+		log_warn("process %d could not be told to go on: out of memory", (int)c->who->pid);
 }
 
 static void close_sessions(struct collection *c)
@@ -80,6 +124,8 @@ static void finish(struct collection *c)
 	c->finishing = true;
 	c->facts.end_ns = uv_hrtime();
 	close_sessions(c);
+	if (c->who->source && !c->facts.started)
+		resume(c);
 	if (!c->restarting)
 		collect_stream_finish(c->stream, false, on_file_done, c);
 }
@@ -116,14 +162,16 @@ static bool may_say(const struct collection *c)
 
 /* --- the session --- */
 
-/* The caller frees the array, not the names. */
-static const char **borrow_sockets(const struct collection *c)
+/* None where it is reached otherwise.  The caller frees the array, not the names. */
+static const char **borrow_sockets(const struct collection *c, size_t *ret_count)
 {
 	const struct ipc_target *t = c->who->target;
-	const char **sockets = calloc(t->socket_count ? t->socket_count : 1, sizeof(*sockets));
+	size_t count = c->who->source ? 0 : t->socket_count;
+	const char **sockets = calloc(count + 1, sizeof(*sockets));
 
-	for (size_t i = 0; sockets && i < t->socket_count; i++)
+	for (size_t i = 0; sockets && i < count; i++)
 		sockets[i] = t->sockets[i].path;
+	*ret_count = count;
 	return sockets;
 }
 
@@ -162,10 +210,12 @@ static const struct early_symbols_events early_events = { on_early_event, on_ear
 /* Who has no names is no worse off than before: nothing here ends the recording. */
 static void start_early(struct collection *c)
 {
-	const char **sockets = borrow_sockets(c);
+	size_t count;
+	const char **sockets = borrow_sockets(c, &count);
 	const struct early_symbols_config config = {
 		.sockets = sockets,
-		.socket_count = c->who->target->socket_count,
+		.socket_count = count,
+		.source = c->who->source,
 		.timeout_ms = c->settings->timeout_ms,
 		.stop_timeout_ms = c->settings->stop_timeout_ms,
 	};
@@ -209,10 +259,13 @@ static void on_probe(uv_timer_t *timer)
 	collect_stream_finish(c->stream, true, on_restart, c);
 }
 
-/* A probe pays only where there is something left to record behind it. */
+/*
+ * A probe pays only where there is something left to record behind it, and costs too much where it
+ * would throw away the start of a program.
+ */
 static bool should_probe(const struct collection *c)
 {
-	return c->settings->without_tasks.provider_count && !c->no_tasks &&
+	return c->settings->without_tasks.provider_count && !c->no_tasks && !c->who->source &&
 	       collect_stream_can_restart(c->stream) &&
 	       (c->settings->duration_ms == 0 || c->settings->duration_ms > PROBE_MS);
 }
@@ -237,6 +290,7 @@ static void on_started(void *ctx, unsigned version, unsigned gave_up)
 	}
 	if (c->settings->early_symbols)
 		start_early(c);
+	resume(c);
 	c->events->started(c->ctx, c);
 }
 
@@ -266,9 +320,9 @@ static bool start_session(struct collection *c)
 		.collect = c->no_tasks ? c->settings->without_tasks : c->settings->session,
 		.timeout_ms = c->settings->timeout_ms,
 		.stop_timeout_ms = c->settings->stop_timeout_ms,
-		.socket_count = c->who->target->socket_count,
+		.source = c->who->source,
 	};
-	const char **sockets = borrow_sockets(c);
+	const char **sockets = borrow_sockets(c, &config.socket_count);
 
 	config.sockets = sockets;
 	if (sockets)
@@ -330,12 +384,22 @@ static void on_stop(void *ctx, enum collect_stop_why why)
 static const struct collect_stream_events stream_events = { on_file_full, on_file_ready,
 							    on_file_failed, on_stop };
 
-/* "-" stays what it is; the caller frees it. */
-static char *expand(const struct collection *c, const char *pattern)
+/*
+ * "-" stays what it is.  Names that do not tell one process from the other get a number.  The
+ * caller frees it.
+ */
+static char *expand(const struct collection *c, const char *pattern, size_t number)
 {
 	const struct trace_name name = { c->who->pid, c->who->name, time(NULL), NULL };
-	char *path = strcmp(pattern, "-") == 0 ? strdup("-") : trace_name_expand(pattern, &name);
+	bool is_stdout = strcmp(pattern, "-") == 0;
+	char *path = is_stdout ? strdup("-") : trace_name_expand(pattern, &name);
 
+	if (path && !is_stdout && number > 0 && !strstr(pattern, "%p")) {
+		char *numbered = trace_name_numbered(path, (unsigned)number + 1);
+
+		free(path);
+		path = numbered;
+	}
 	if (!path)
 		log_error("cannot collect: out of memory");
 	return path;
@@ -347,12 +411,11 @@ static bool open_stream(struct collection *c)
 	char *path = NULL;
 
 	if (s->output) {
-		path = expand(c, s->output);
+		path = expand(c, s->output, c->number);
 		if (!path)
 			return false;
 	}
-	c->stream = collect_stream_open(c->loop, s, path, s->output_is_default || c->number > 0,
-					&stream_events, c);
+	c->stream = collect_stream_open(c->loop, s, path, s->output_is_default, &stream_events, c);
 	free(path);
 	return c->stream != NULL;
 }
@@ -383,10 +446,15 @@ static bool open_report(struct collection *c)
 {
 	const struct collect_settings *s = c->settings;
 	bool to_stdout = !s->report || strcmp(s->report, "-") == 0;
+	char *path;
 
 	if (to_stdout && s->output && strcmp(s->output, "-") == 0)
 		return true; /* the trace goes there */
-	c->report = out_open(s->report, s->force);
+	path = expand(c, s->report ? s->report : "-", c->number);
+	if (!path)
+		return false;
+	c->report = out_open(path, s->force);
+	free(path);
 	return c->report != NULL;
 }
 
@@ -450,10 +518,10 @@ const struct collect_subject *collection_borrow_subject(const struct collection 
 	return c->who;
 }
 
-int collection_conclude(struct collection *c)
+int collection_conclude(struct collection *c, const struct analysis_child *child)
 {
 	int code = collect_conclude(c->settings, c->who, &c->facts,
-				    collect_stream_analysis(c->stream), c->report);
+				    collect_stream_analysis(c->stream), child, c->report);
 
 	release(c);
 	return code;

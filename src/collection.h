@@ -49,7 +49,10 @@ struct collection_state {
 void collection_get_state(const struct collection *c, struct collection_state *ret);
 const struct collect_subject *collection_borrow_subject(const struct collection *c);
 
-/* After ended: what came of it and the report; frees.  Returns the exit code. */
-int collection_conclude(struct collection *c);
+/*
+ * After ended: what came of it and the report; frees.  child: the command that was started, or
+ * NULL.  Returns the exit code.
+ */
+int collection_conclude(struct collection *c, const struct analysis_child *child);
 
 #endif

@@ -79,6 +79,7 @@ struct early_symbols *early_symbols_start(uv_loop_t *loop,
 	const struct session_config session = {
 		.sockets = config->sockets,
 		.socket_count = config->socket_count,
+		.source = config->source,
 		.collect = {
 			.buffer_mb = BUFFER_MB,
 			.rundown_keywords = IPC_RUNDOWN_DEFAULT,

@@ -34,6 +34,7 @@ struct early_symbols_events {
 struct early_symbols_config {
 	const char *const *sockets;
 	size_t socket_count;
+	const struct ipc_source *source; /* instead of sockets; NULL: none */
 	uint64_t timeout_ms, stop_timeout_ms;
 };
 

@@ -46,6 +46,7 @@ struct ipc_target {
 	uid_t uid;
 	struct proc_stat stat;
 	bool other_mount_ns, other_pid_ns;
+	bool foreign; /* only its socket can be seen: pid is as it sees itself, stat means nothing */
 	bool dotnet; /* has a socket, or looks like .NET without one */
 	char *dir; /* where its sockets were looked for; NULL: not found out */
 	size_t own_dir_bytes; /* length of the directory's name as the process sees it */
