@@ -75,6 +75,8 @@ static void print_json(struct out *o, const struct process_list *l)
 		text_or_null(&j, "command_line", p->command_line);
 		json_bool(&j, "traceable", p->traceable);
 		text_or_null(&j, "why_not", p->why_not);
+		text_or_null(&j, "socket",
+			     p->target->socket_count ? p->target->sockets[0].path : NULL);
 		json_end(&j);
 	}
 	json_end(&j);
@@ -140,6 +142,14 @@ static void print_text(struct out *o, const struct process_list *l)
 		const struct process *p = &l->items[i];
 		char why[sizeof(p->why_not) * 4];
 
+		if (p->traceable && p->target->foreign) {
+			utf8_escape(p->target->sockets[0].path, strlen(p->target->sockets[0].path),
+				    why, sizeof(why));
+			out_printf(o,
+				   "%d is of another pid namespace, not process %d here: trace "
+				   "it with --diagnostic-port %s,connect\n",
+				   (int)p->target->pid, (int)p->target->pid, why);
+		}
 		if (p->traceable)
 			continue;
 		utf8_escape(p->why_not, strlen(p->why_not), why, sizeof(why));

@@ -35,6 +35,31 @@ static enum ipc_why find_patiently(int32_t pid, struct ipc_target *ret)
 	return why;
 }
 
+/* The number may mean a process of another pid namespace, whose socket we share. */
+static bool advise_foreign(int32_t pid)
+{
+	struct ipc_found f;
+	bool advised = false;
+
+	if (!ipc_find_foreign_pid(pid, &f))
+		return false;
+	for (size_t i = 0; i < f.count && !advised; i++) {
+		const char *path = f.targets[i].sockets[0].path;
+		struct port_address a = { .path = (char *)(uintptr_t)path, .connect = true };
+		int fd = port_address_connect(&a);
+
+		if (fd < 0)
+			continue;
+		close(fd);
+		log_advice("a process of another pid namespace has that number: trace it with "
+			   "--diagnostic-port %s,connect",
+			   path);
+		advised = true;
+	}
+	ipc_found_done(&f);
+	return advised;
+}
+
 static int by_pid(struct collect_target *ret, int32_t pid)
 {
 	enum ipc_why why = find_patiently(pid, &ret->target);
@@ -43,7 +68,7 @@ static int by_pid(struct collect_target *ret, int32_t pid)
 	if (why != IPC_WHY_FOUND) {
 		process_why_not(&ret->target, text, sizeof(text));
 		log_error("cannot trace process %" PRId32 ": %s", pid, text);
-		if (why == IPC_WHY_NO_SOCKET || why == IPC_WHY_GONE)
+		if (!advise_foreign(pid) && (why == IPC_WHY_NO_SOCKET || why == IPC_WHY_GONE))
 			log_advice("'drdotnet-trace ps' lists the processes that can be traced");
 		return EXIT_UNREACHABLE;
 	}
@@ -84,6 +109,24 @@ static int not_one(const struct process_list *l, const char *name, size_t matche
 	return EXIT_USAGE;
 }
 
+/* Nothing of it but the socket can be seen. */
+static int by_socket(struct collect_target *ret, const struct process *p)
+{
+	const struct ipc_target *t = p->target;
+
+	ret->target = *t;
+	ret->target.dir = NULL;
+	ret->target.socket_count = 0;
+	ret->target.sockets = calloc(1, sizeof(*t->sockets));
+	ret->name = strdup(p->name ? p->name : "process");
+	if (!ret->target.sockets || !ret->name)
+		return EXIT_FAILED;
+	ret->target.sockets[0] = t->sockets[0];
+	ret->target.sockets[0].path = strdup(t->sockets[0].path);
+	ret->target.socket_count = 1;
+	return ret->target.sockets[0].path ? -1 : EXIT_FAILED;
+}
+
 static int from_list(struct collect_target *ret, const char *name, uint64_t ask_ms)
 {
 	struct process_list l;
@@ -107,6 +150,8 @@ static int from_list(struct collect_target *ret, const char *name, uint64_t ask_
 		log_error("cannot trace process %" PRId32 " (%s): %s", match->target->pid,
 			  match->name ? match->name : "", match->why_not);
 		code = EXIT_UNREACHABLE;
+	} else if (match->target->foreign) {
+		code = by_socket(ret, match);
 	} else {
 		code = by_pid(ret, match->target->pid);
 		if (code < 0 && match->name) {

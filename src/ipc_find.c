@@ -405,6 +405,107 @@ bool ipc_find_all(const char *root, struct ipc_found *ret)
 	return ok;
 }
 
+/* --- sockets without a process --- */
+
+static bool is_claimed(const struct ipc_found *f, const struct entry *e)
+{
+	for (size_t i = 0; i < f->count; i++) {
+		const struct ipc_target *t = &f->targets[i];
+
+		for (size_t k = 0; k < t->socket_count; k++)
+			if ((uint64_t)t->ns_pid == e->pid && t->sockets[k].key == e->key)
+				return true;
+	}
+	return false;
+}
+
+static bool add_foreign(struct ipc_found *f, const struct directory *d, const struct entry *e)
+{
+	struct ipc_target t = { .pid = (int32_t)e->pid,
+				.ns_pid = (int32_t)e->pid,
+				.foreign = true,
+				.other_pid_ns = true,
+				.dotnet = true };
+	struct ipc_target *more;
+	struct stat st;
+
+	t.sockets = calloc(1, sizeof(*t.sockets));
+	t.dir = strdup(d->path);
+	if (!t.sockets || !t.dir || asprintf(&t.sockets[0].path, "%s/%s", d->path, e->name) < 0) {
+		if (t.sockets)
+			t.sockets[0].path = NULL;
+		ipc_target_done(&t);
+		return false;
+	}
+	t.socket_count = 1;
+	t.sockets[0].key = e->key;
+	t.sockets[0].mtime_ns = e->mtime_ns;
+	t.uid_known = lstat(t.sockets[0].path, &st) == 0;
+	t.uid = t.uid_known ? st.st_uid : 0;
+	more = grow(f->targets, f->count, sizeof(*more));
+	if (!more) {
+		ipc_target_done(&t);
+		return false;
+	}
+	f->targets = more;
+	more[f->count++] = t;
+	return true;
+}
+
+/* It has started since the processes were looked at. */
+static bool is_new(const struct entry *e)
+{
+	struct proc_stat st;
+
+	return proc_read_stat(PROC_ROOT, (int32_t)e->pid, &st) && st.start_ticks == e->key;
+}
+
+/* pid 0: any. */
+static bool add_all_foreign(struct ipc_found *f, int32_t pid)
+{
+	const char *own = getenv("TMPDIR");
+	char *paths[] = { strdup("/tmp"), own && *own == '/' ? strdup(own) : NULL };
+	struct cache c = { 0 };
+	bool ok = paths[0] != NULL;
+
+	for (size_t i = 0; ok && i < 2 && paths[i]; i++) {
+		size_t n = strlen(paths[i]);
+		const struct directory *d;
+
+		while (n > 1 && paths[i][n - 1] == '/')
+			paths[i][--n] = '\0';
+		if (i == 1 && strcmp(paths[0], paths[1]) == 0)
+			break;
+		d = cache_directory(&c, paths[i]);
+		ok = d != NULL;
+		for (size_t k = 0; ok && k < d->count; k++) {
+			const struct entry *e = &d->entries[k];
+
+			if (e->pid > 0 && e->pid <= INT32_MAX &&
+			    (pid == 0 || e->pid == (uint64_t)pid) && !is_claimed(f, e) &&
+			    !is_new(e))
+				ok = add_foreign(f, d, e);
+		}
+	}
+	cache_done(&c);
+	free(paths[0]);
+	free(paths[1]);
+	if (f->count > 1)
+		qsort(f->targets, f->count, sizeof(*f->targets), by_pid);
+	return ok;
+}
+
+bool ipc_find_foreign(struct ipc_found *f)
+{
+	return add_all_foreign(f, 0);
+}
+
+bool ipc_find_foreign_pid(int32_t pid, struct ipc_found *f)
+{
+	*f = (struct ipc_found){ 0 };
+	return add_all_foreign(f, pid);
+}
+
 void ipc_found_done(struct ipc_found *f)
 {
 	for (size_t i = 0; i < f->count; i++)

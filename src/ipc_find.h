@@ -46,7 +46,8 @@ struct ipc_target {
 	uid_t uid;
 	struct proc_stat stat;
 	bool other_mount_ns, other_pid_ns;
-	bool foreign; /* only its socket can be seen: pid is as it sees itself, stat means nothing */
+	bool foreign; /* only its socket can be seen: pid is as it sees itself, stat means nothing
+		       */
 	bool dotnet; /* has a socket, or looks like .NET without one */
 	char *dir; /* where its sockets were looked for; NULL: not found out */
 	size_t own_dir_bytes; /* length of the directory's name as the process sees it */
@@ -68,6 +69,14 @@ void ipc_target_done(struct ipc_target *t);
 
 /* All processes that have a socket or look like .NET.  False: no /proc, or out of memory. */
 bool ipc_find_all(const char *root, struct ipc_found *ret);
+/*
+ * Adds the sockets in /tmp and in our own TMPDIR that belong to none of these: of processes that
+ * cannot be seen in /proc because they live in another pid namespace and share the directory with
+ * us, or of dead ones; only asking tells.
+ */
+bool ipc_find_foreign(struct ipc_found *f);
+/* The same for one number only; f is empty before. */
+bool ipc_find_foreign_pid(int32_t pid, struct ipc_found *f);
 void ipc_found_done(struct ipc_found *f);
 
 /* Whether a file's name is that of a runtime's socket (not dsrouter's). */

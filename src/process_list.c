@@ -108,7 +108,9 @@ static void describe_silence(struct process *p, const struct process_info *info,
 	int error = info->end.error;
 	struct proc_stat now = p->target->stat;
 
-	proc_read_stat(root, p->target->pid, &now); /* it may have stopped since */
+	p->unreachable = info->end.why == IPC_CONN_CONNECT;
+	if (!p->target->foreign)
+		proc_read_stat(root, p->target->pid, &now); /* it may have stopped since */
 
 	if (info->end.why == IPC_CONN_TIMEOUT && now.state == 'T')
 		snprintf(p->why_not, sizeof(p->why_not), "the process is stopped (SIGCONT)");
@@ -168,6 +170,8 @@ static void take_answer(struct asking *a)
 		p->command_line = a->info.command_line;
 		a->info.command_line = NULL;
 	}
+	if (!p->name && p->command_line)
+		p->name = process_guess_name(p->command_line, "");
 }
 
 static void on_answer(void *ctx)
@@ -193,6 +197,13 @@ static void fill(struct process *p, const struct ipc_target *t, const char *root
 	char container[64];
 
 	p->target = t;
+	if (t->uid_known)
+		proc_user_name(t->uid, p->user, sizeof(p->user));
+	if (t->foreign) {
+		p->container = strdup("foreign");
+		p->uptime_s = -1;
+		return;
+	}
 	p->command_line = proc_read_command_line(root, t->pid);
 	p->name = process_guess_name(p->command_line, t->stat.comm);
 	if (proc_container(root, t->pid, container, sizeof(container)))
@@ -200,8 +211,6 @@ static void fill(struct process *p, const struct ipc_target *t, const char *root
 	else if (t->other_pid_ns &&
 		 proc_read_link(root, t->pid, "ns/pid", container, sizeof(container)))
 		p->container = strdup(container);
-	if (t->uid_known)
-		proc_user_name(t->uid, p->user, sizeof(p->user));
 	p->uptime_s = proc_uptime_s(root, &t->stat);
 	if (t->why != IPC_WHY_FOUND)
 		process_why_not(t, p->why_not, sizeof(p->why_not));
@@ -239,6 +248,8 @@ static void fill_gaps(struct process_list *l, const char *root)
 	for (size_t i = 0; i < l->count; i++) {
 		struct process *p = &l->items[i];
 
+		if (p->target->foreign)
+			continue;
 		if (!p->runtime_version || !*p->runtime_version) {
 			free(p->runtime_version);
 			p->runtime_version = process_version_from_maps(root, p->target->pid);
@@ -251,11 +262,44 @@ static void fill_gaps(struct process_list *l, const char *root)
 	}
 }
 
+static void free_process(struct process *p)
+{
+	free(p->name);
+	free(p->runtime_version);
+	free(p->arch);
+	free(p->container);
+	free(p->command_line);
+}
+
+/*
+ * A socket that nobody can be seen to own and nobody answers is one that a process left behind, or
+ * another user's affair.
+ */
+static void forget_dead_sockets(struct process_list *l)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < l->count; i++) {
+		struct process *p = &l->items[i];
+
+		if (p->target->foreign && !p->traceable && p->unreachable)
+			free_process(p);
+		else
+			l->items[kept++] = *p;
+	}
+	l->count = kept;
+}
+
 bool process_list_load(struct process_list *ret, const char *root, uint64_t ask_ms)
 {
 	*ret = (struct process_list){ 0 };
 	if (!ipc_find_all(root, &ret->found)) {
 		log_error("cannot list processes in '%s': %s", root, strerror(errno));
+		return false;
+	}
+	if (strcmp(root, PROC_ROOT) == 0 && !ipc_find_foreign(&ret->found)) {
+		log_error("cannot list processes: out of memory");
+		process_list_done(ret);
 		return false;
 	}
 	ret->items = calloc(ret->found.count ? ret->found.count : 1, sizeof(*ret->items));
@@ -272,19 +316,15 @@ bool process_list_load(struct process_list *ret, const char *root, uint64_t ask_
 		process_list_done(ret);
 		return false;
 	}
+	forget_dead_sockets(ret);
 	fill_gaps(ret, root);
 	return true;
 }
 
 void process_list_done(struct process_list *l)
 {
-	for (size_t i = 0; l->items && i < l->count; i++) {
-		free(l->items[i].name);
-		free(l->items[i].runtime_version);
-		free(l->items[i].arch);
-		free(l->items[i].container);
-		free(l->items[i].command_line);
-	}
+	for (size_t i = 0; l->items && i < l->count; i++)
+		free_process(&l->items[i]);
 	free(l->items);
 	ipc_found_done(&l->found);
 	*l = (struct process_list){ 0 };
@@ -295,7 +335,7 @@ bool process_is_named(const struct process *p, const char *name)
 	char *guess;
 	bool is;
 
-	if (strcmp(p->target->stat.comm, name) == 0 || strcasecmp(p->name, name) == 0)
+	if (strcmp(p->target->stat.comm, name) == 0 || (p->name && strcasecmp(p->name, name) == 0))
 		return true;
 	guess = process_guess_name(p->command_line, p->target->stat.comm);
 	is = guess && strcasecmp(guess, name) == 0;

@@ -23,6 +23,7 @@ struct process {
 	char user[64]; /* "" unknown */
 	double uptime_s; /* negative: unknown */
 	bool traceable;
+	bool unreachable; /* its socket cannot be connected to */
 	char why_not[256]; /* "" when traceable */
 };
 
@@ -33,6 +34,7 @@ struct process_list {
 };
 
 /*
+ * With the root "/proc", sockets without a process to be seen are looked at too: target->foreign.
  * ask_ms: how long a runtime may take to answer.  False when /proc cannot be read or memory is
  * out, said on standard error.
  */

@@ -12,7 +12,7 @@ from live import App, check, done, freeze, run, scratch, shop, skip, wait_until,
 VERSIONS = {"net31": "3.1.", "net8": "8.", "net9": "9.", "net10": "10.", "net11": "11.",
             "aot10": "10."}
 MEMBERS = ["pid", "name", "runtime_version", "arch", "user", "container", "uptime_s",
-           "command_line", "traceable", "why_not"]
+           "command_line", "traceable", "why_not", "socket"]
 
 
 def processes(*args, **more):
