@@ -251,6 +251,11 @@ enum nt_status collect_pieces_name(struct collect_pieces *p, const struct nt_eve
 	return pieces_event(p->pieces, ev);
 }
 
+void collect_pieces_hold(struct collect_pieces *p, bool hold)
+{
+	pieces_hold(p->pieces, hold);
+}
+
 void collect_pieces_stopping(struct collect_pieces *p)
 {
 	p->stopping = true;

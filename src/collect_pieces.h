@@ -30,6 +30,8 @@ struct collect_pieces *collect_pieces_open(uv_loop_t *loop,
 void collect_pieces_write(struct collect_pieces *p, const uint8_t *bytes, size_t len);
 /* An event of an early rundown: names for code that the stream itself may never name. */
 enum nt_status collect_pieces_name(struct collect_pieces *p, const struct nt_event *ev);
+/* Names of that kind are on their way: no piece ends without them if it can be helped. */
+void collect_pieces_hold(struct collect_pieces *p, bool hold);
 /* A stop was asked for: never pause from now on, and cut no more. */
 void collect_pieces_stopping(struct collect_pieces *p);
 /* None of it is wanted after all: all files are removed. */

@@ -158,6 +158,12 @@ enum nt_status collect_stream_name(struct collect_stream *s, const struct nt_eve
 	return st;
 }
 
+void collect_stream_names_pending(struct collect_stream *s, bool pending)
+{
+	if (s->pieces)
+		collect_pieces_hold(s->pieces, pending);
+}
+
 void collect_stream_stopping(struct collect_stream *s)
 {
 	s->stopping = true;

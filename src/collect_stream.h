@@ -42,6 +42,8 @@ void collect_stream_filter(struct collect_stream *s);
 void collect_stream_push(struct collect_stream *s, const uint8_t *bytes, size_t len);
 /* An event of an early rundown. */
 enum nt_status collect_stream_name(struct collect_stream *s, const struct nt_event *ev);
+/* Whether such events are still to come. */
+void collect_stream_names_pending(struct collect_stream *s, bool pending);
 /* A stop was asked for: nothing pauses from now on, and nothing asks for another stop. */
 void collect_stream_stopping(struct collect_stream *s);
 

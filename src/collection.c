@@ -189,6 +189,7 @@ static void on_early_done(void *ctx, const struct early_symbols_result *r)
 
 	early_symbols_close(c->early);
 	c->early = NULL;
+	collect_stream_names_pending(c->stream, false);
 	if (r->complete) {
 		if (may_say(c))
 			log_info("names of code loaded before: %s in %.2f s (--no-early-symbols "
@@ -222,6 +223,7 @@ static void start_early(struct collection *c)
 
 	if (sockets)
 		c->early = early_symbols_start(c->loop, &config, &early_events, c);
+	collect_stream_names_pending(c->stream, c->early != NULL);
 	if (!c->early)
 		log_warn("no names of code loaded before: out of memory");
 	free(sockets);

@@ -17,6 +17,7 @@ enum {
 	NAMES_BYTES = 48 << 20,
 	KEPT_BLOCKS_BYTES = 32 << 20,
 	ROWS_BLOCK_BYTES = 100 * 1024,
+	HELD = 8,
 	FIRST_OWN_ID = 0x7f000000, /* metadata ids; the runtime counts from 1 */
 };
 
@@ -32,6 +33,9 @@ enum own_event {
 };
 
 enum { MAX_VERSION = 3 };
+
+/* Of event blocks: u16 size, u16 flags, u64 first time, u64 last time. */
+enum { FIRST_TICKS_AT = 4, LAST_TICKS_AT = 12, ROWS_HEADER_BYTES = 20 };
 
 /* An event's payload, kept to be written again. */
 struct kept {
@@ -55,7 +59,7 @@ struct pieces {
 	uint64_t max_bytes;
 	struct nt_writer writer;
 	uint8_t trace_body[NT_TRACE_BODY_BYTES];
-	bool begun, stopping;
+	bool begun, stopping, hold;
 	uint64_t piece; /* number of the current one, from 1 */
 	uint64_t last_ticks;
 	struct kept_blocks definitions, stacks;
@@ -437,6 +441,11 @@ static bool is(const struct nt_raw_block *block, const char *name)
 	return !strcmp(block->name, name);
 }
 
+static bool is_events(const struct nt_raw_block *block)
+{
+	return is(block, "EventBlock") && block->bytes >= ROWS_HEADER_BYTES;
+}
+
 static enum nt_status take_trace(struct pieces *p, const struct nt_raw_block *block)
 {
 	enum { POINTER_SIZE_AT = 32 };
@@ -450,7 +459,6 @@ static enum nt_status take_trace(struct pieces *p, const struct nt_raw_block *bl
 
 static enum nt_status note_block(struct pieces *p, const struct nt_raw_block *block)
 {
-	enum { LAST_TICKS_AT = 12, HEADER_BYTES = 20 };
 	enum nt_status st;
 
 	if (is(block, "MetadataBlock"))
@@ -461,7 +469,7 @@ static enum nt_status note_block(struct pieces *p, const struct nt_raw_block *bl
 	}
 	if (is(block, "SPBlock"))
 		p->stacks.count = 0;
-	if (is(block, "EventBlock") && block->bytes >= HEADER_BYTES) {
+	if (is_events(block)) {
 		uint64_t ticks = load(block->body + LAST_TICKS_AT, 8);
 
 		if (ticks > p->last_ticks)
@@ -470,29 +478,52 @@ static enum nt_status note_block(struct pieces *p, const struct nt_raw_block *bl
 	return NT_OK;
 }
 
+/*
+ * Within one round of the runtime's flushing, threads come one after the other, each with its
+ * times: a method may stand behind the samples of it.  Where a new round begins nothing older
+ * follows; that is where to cut, unless it takes too long to come.
+ */
+static bool is_due(const struct pieces *p, const struct nt_raw_block *block)
+{
+	uint64_t bytes = p->writer.taken + p->writer.count;
+	uint64_t size = bytes / (p->hold ? HELD : 1);
+
+	if (p->stopping || size < p->max_bytes || !is_events(block))
+		return false;
+	return load(block->body + FIRST_TICKS_AT, 8) >= p->last_ticks || size / 2 >= p->max_bytes;
+}
+
+static enum nt_status cut(struct pieces *p)
+{
+	enum nt_status st = end_piece(p, true);
+
+	if (st != NT_OK)
+		return st;
+	p->output->next(p->ctx);
+	return begin_piece(p);
+}
+
 enum nt_status pieces_block(struct pieces *p, const struct nt_raw_block *block)
 {
-	enum nt_status st;
+	enum nt_status st = NT_OK;
 
 	if (is(block, "Trace"))
 		return take_trace(p, block);
-	if (!p->begun) {
+	if (!p->begun)
 		st = begin_piece(p);
-		if (st != NT_OK)
-			return st;
-	}
-	st = note_block(p, block);
+	else if (is_due(p, block))
+		st = cut(p);
+	if (st == NT_OK)
+		st = note_block(p, block);
 	if (st != NT_OK)
 		return st;
 	nt_writer_object(&p->writer, block->name, block->body, block->bytes);
-	if (p->writer.taken + p->writer.count >= p->max_bytes && !p->stopping &&
-	    is(block, "EventBlock")) {
-		st = end_piece(p, true);
-		if (st == NT_OK)
-			p->output->next(p->ctx);
-		return st;
-	}
 	return flush(p);
+}
+
+void pieces_hold(struct pieces *p, bool hold)
+{
+	p->hold = hold;
 }
 
 void pieces_stopping(struct pieces *p)

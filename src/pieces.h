@@ -5,7 +5,7 @@
 /*
  * Cuts one endless V4 stream into pieces that are traces of their own.
  *
- * A piece is the stream's blocks as they came, cut after an event block.  In front stand the
+ * A piece is the stream's blocks as they came, cut before an event block.  In front stand the
  * definitions and the stacks that its events may refer to; behind stand the methods that its stacks
  * touch, as rundown events, so each piece can be read alone.  Sequence numbers go on from piece to
  * piece: nobody sees a loss where none was.
@@ -24,7 +24,10 @@ struct pieces_output {
 
 struct pieces;
 
-/* max_bytes: where a piece is cut, give or take a block and its names.  NULL: out of memory. */
+/*
+ * max_bytes: where a piece is cut, give or take what the runtime flushes at a time (at most as much
+ * again) and its names.  NULL: out of memory.
+ */
 struct pieces *pieces_new(const struct nt_alloc *alloc, uint64_t max_bytes,
 			  const struct pieces_output *output, void *ctx);
 struct pieces *pieces_free(struct pieces *p); /* returns NULL */
@@ -33,6 +36,8 @@ struct pieces *pieces_free(struct pieces *p); /* returns NULL */
 NT_MUST_CHECK enum nt_status pieces_block(struct pieces *p, const struct nt_raw_block *block);
 /* Every event of the stream, and of an early rundown from elsewhere: it keeps what names code. */
 NT_MUST_CHECK enum nt_status pieces_event(struct pieces *p, const struct nt_event *ev);
+/* While names are on their way, no cut: up to eight times the size. */
+void pieces_hold(struct pieces *p, bool hold);
 /* The runtime's own rundown may come from now on: no more cuts. */
 void pieces_stopping(struct pieces *p);
 /*

@@ -222,6 +222,33 @@ static void a_stream_below_the_size_stays_whole(void **state)
 	cut_done(&c);
 }
 
+/* Names are awaited, but not for ever. */
+static void fewer_cuts_while_names_are_on_their_way(void **state)
+{
+	uint64_t counts[2];
+
+	(void)state;
+	for (unsigned hold = 0; hold < 2; hold++) {
+		struct cutting c = { 0 };
+		struct build b = { 0 };
+		size_t size;
+
+		b.bytes = fixture_read("cpu-net10.nettrace.zst", &size);
+		assert_non_null(b.bytes);
+		b.count = size;
+		c.pieces = pieces_new(&nt_alloc_default, 20000, &output, &c);
+		assert_non_null(c.pieces);
+		pieces_hold(c.pieces, hold);
+		assert_int_equal(run(&cutting_sink, &c, &b, NULL), NT_OK);
+		assert_int_equal(pieces_finish(c.pieces, true), NT_OK);
+		counts[hold] = pieces_count(c.pieces);
+		build_done(&b);
+		cut_done(&c);
+	}
+	assert_true(counts[1] > 1);
+	assert_true(counts[0] > 2 * counts[1]);
+}
+
 static void no_cut_once_the_rundown_may_come(void **state)
 {
 	struct cutting c = { 0 };
@@ -269,6 +296,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_piece_is_a_trace_with_names),
 		cmocka_unit_test(a_stream_below_the_size_stays_whole),
+		cmocka_unit_test(fewer_cuts_while_names_are_on_their_way),
 		cmocka_unit_test(no_cut_once_the_rundown_may_come),
 		cmocka_unit_test(every_failed_allocation_is_survived),
 	};
