@@ -211,7 +211,14 @@ static void on_next(void *ctx)
 	tell_full(p);
 }
 
-static const struct pieces_output output = { on_write, on_next };
+static bool on_unnamed(void *ctx)
+{
+	struct collect_pieces *p = ctx;
+
+	return p->config.unnamed && p->config.unnamed(p->ctx);
+}
+
+static const struct pieces_output output = { on_write, on_next, on_unnamed };
 
 /* --- the stream --- */
 

@@ -19,6 +19,8 @@ struct collect_pieces_config {
 	struct trace_file_config file; /* its path: where the numbers go in */
 	uint64_t max_bytes; /* of a piece, before it is compressed */
 	uint64_t keep; /* whole files, besides the one that is being written */
+	/* Names are missing; true: collect_pieces_name() will get them.  With the ctx of events. */
+	bool (*unnamed)(void *ctx);
 };
 
 /* NULL: the first file could not be opened; said on standard error. */

@@ -47,6 +47,13 @@ static void on_failed(void *ctx, int error)
 	s->events->failed(s->ctx, error);
 }
 
+static bool on_unnamed(void *ctx)
+{
+	struct collect_stream *s = ctx;
+
+	return s->events->unnamed(s->ctx);
+}
+
 static const struct trace_file_events file_events = { on_full, on_ready, on_failed };
 
 static bool open_file(struct collect_stream *s, uv_loop_t *loop, const char *path, bool renumber)
@@ -62,6 +69,7 @@ static bool open_file(struct collect_stream *s, uv_loop_t *loop, const char *pat
 		},
 		.max_bytes = settings->max_bytes,
 		.keep = settings->keep,
+		.unnamed = on_unnamed,
 	};
 
 	if (settings->keep)

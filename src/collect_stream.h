@@ -25,6 +25,8 @@ struct collect_stream_events {
 	void (*ready)(void *ctx);
 	void (*failed)(void *ctx, int error); /* the file cannot be written: an errno; once */
 	void (*stop)(void *ctx, enum collect_stop_why why); /* once */
+	/* Names of code are missing; true: collect_stream_name() will get them. */
+	bool (*unnamed)(void *ctx);
 };
 
 /*

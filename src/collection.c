@@ -19,6 +19,7 @@
 
 enum {
 	PROBE_MS = 2000, /* how long the events of tasks are counted */
+	NAMES_PAUSE = 5, /* between two rundowns, times what one takes */
 	MAX_TASKS_PER_S = 20000, /* more of them cost the process too much */
 };
 
@@ -37,6 +38,8 @@ struct collection {
 	struct ipc_once *resume; /* being asked */
 	bool resume_asked, written;
 	bool finishing, ended;
+	bool early_again; /* not for the first time */
+	uint64_t early_end_ns, early_took_ns; /* of the last one */
 	bool waiting; /* reading pauses, for the disk */
 	bool restarting; /* the stream is being thrown away */
 	bool no_tasks; /* recorded without them: there were too many */
@@ -190,8 +193,10 @@ static void on_early_done(void *ctx, const struct early_symbols_result *r)
 	early_symbols_close(c->early);
 	c->early = NULL;
 	collect_stream_names_pending(c->stream, false);
+	c->early_end_ns = uv_hrtime();
+	c->early_took_ns = r->took_ns;
 	if (r->complete) {
-		if (may_say(c))
+		if (!c->early_again && may_say(c))
 			log_info("names of code loaded before: %s in %.2f s (--no-early-symbols "
 				 "leaves them out)",
 				 collect_format_bytes(r->bytes, text, sizeof(text)),
@@ -227,6 +232,22 @@ static void start_early(struct collection *c)
 	if (!c->early)
 		log_warn("no names of code loaded before: out of memory");
 	free(sockets);
+}
+
+/*
+ * Code that was compiled beforehand and is used for the first time is announced by no event: a
+ * piece that has some asks for all names again.  They cost what they cost, so not all the time.
+ */
+static bool on_unnamed(void *ctx)
+{
+	struct collection *c = ctx;
+
+	if (!c->settings->early_symbols || c->early || c->facts.stop_ns || c->finishing ||
+	    uv_hrtime() - c->early_end_ns < NAMES_PAUSE * c->early_took_ns)
+		return false;
+	c->early_again = true;
+	start_early(c);
+	return c->early != NULL;
 }
 
 static void start_duration(struct collection *c, uint64_t passed_ms)
@@ -384,7 +405,7 @@ static void on_stop(void *ctx, enum collect_stop_why why)
 }
 
 static const struct collect_stream_events stream_events = { on_file_full, on_file_ready,
-							    on_file_failed, on_stop };
+							    on_file_failed, on_stop, on_unnamed };
 
 /*
  * "-" stays what it is.  Names that do not tell one process from the other get a number.  The

@@ -60,6 +60,8 @@ struct pieces {
 	struct nt_writer writer;
 	uint8_t trace_body[NT_TRACE_BODY_BYTES];
 	bool begun, stopping, hold;
+	bool asked; /* for names of this piece's code */
+	struct nt_idmap nameless; /* addresses that stay without a name */
 	uint64_t piece; /* number of the current one, from 1 */
 	uint64_t last_ticks;
 	struct kept_blocks definitions, stacks;
@@ -97,6 +99,7 @@ struct pieces *pieces_new(const struct nt_alloc *alloc, uint64_t max_bytes,
 	an_ranges_init(&p->methods, alloc, MAX_METHODS);
 	nt_idmap_init(&p->modules, alloc);
 	nt_idmap_init(&p->addresses, alloc);
+	nt_idmap_init(&p->nameless, alloc);
 	return p;
 }
 
@@ -115,6 +118,7 @@ struct pieces *pieces_free(struct pieces *p)
 	an_ranges_done(&p->methods);
 	nt_idmap_done(&p->modules);
 	nt_idmap_done(&p->addresses);
+	nt_idmap_done(&p->nameless);
 	release(p->alloc, p->definitions.bytes);
 	release(p->alloc, p->stacks.bytes);
 	release(p->alloc, p->kept);
@@ -340,6 +344,7 @@ static enum nt_status begin_piece(struct pieces *p)
 {
 	p->piece++;
 	p->sequence = 0;
+	p->asked = false;
 	/* A new file: its padding counts from its own first byte. */
 	p->writer.taken = 0;
 	nt_idmap_clear(&p->addresses);
@@ -478,19 +483,44 @@ static enum nt_status note_block(struct pieces *p, const struct nt_raw_block *bl
 	return NT_OK;
 }
 
+/* The next address of this piece, from slot *at on, that nothing names; false: no more. */
+static bool next_unnamed(const struct pieces *p, size_t *at, uint64_t *ret)
+{
+	for (; *at < p->addresses.slots; ++*at) {
+		uint64_t addr = p->addresses.keys[*at];
+
+		if (p->addresses.values[*at] == NT_IDMAP_NONE ||
+		    an_ranges_at(&p->methods, 0, addr) ||
+		    nt_idmap_get(&p->nameless, addr) != NT_IDMAP_NONE)
+			continue;
+		++*at;
+		*ret = addr;
+		return true;
+	}
+	return false;
+}
+
 /*
  * Within one round of the runtime's flushing, threads come one after the other, each with its
  * times: a method may stand behind the samples of it.  Where a new round begins nothing older
  * follows; that is where to cut, unless it takes too long to come.
  */
-static bool is_due(const struct pieces *p, const struct nt_raw_block *block)
+static bool is_due(struct pieces *p, const struct nt_raw_block *block)
 {
-	uint64_t bytes = p->writer.taken + p->writer.count;
-	uint64_t size = bytes / (p->hold ? HELD : 1);
+	uint64_t bytes = p->writer.taken + p->writer.count, addr;
+	size_t at = 0;
 
-	if (p->stopping || size < p->max_bytes || !is_events(block))
+	if (p->stopping || bytes < p->max_bytes || !is_events(block))
 		return false;
-	return load(block->body + FIRST_TICKS_AT, 8) >= p->last_ticks || size / 2 >= p->max_bytes;
+	if (!p->asked && !p->hold) {
+		p->asked = true;
+		p->hold = p->output->unnamed && next_unnamed(p, &at, &addr) &&
+			  p->output->unnamed(p->ctx);
+	}
+	bytes /= p->hold ? HELD : 1;
+	if (bytes < p->max_bytes)
+		return false;
+	return load(block->body + FIRST_TICKS_AT, 8) >= p->last_ticks || bytes / 2 >= p->max_bytes;
 }
 
 static enum nt_status cut(struct pieces *p)
@@ -523,6 +553,13 @@ enum nt_status pieces_block(struct pieces *p, const struct nt_raw_block *block)
 
 void pieces_hold(struct pieces *p, bool hold)
 {
+	size_t at = 0;
+	uint64_t addr;
+
+	/* Out of memory means that one is asked for again. */
+	while (p->hold && !hold && p->nameless.used < MAX_ADDRESSES && next_unnamed(p, &at, &addr))
+		if (nt_idmap_put(&p->nameless, addr, 0) != NT_OK)
+			break;
 	p->hold = hold;
 }
 

@@ -20,6 +20,11 @@ struct pieces_output {
 	void (*write)(void *ctx, const uint8_t *bytes, size_t len);
 	/* The piece is whole; what comes next belongs to a new one. */
 	void (*next)(void *ctx);
+	/*
+	 * The piece has its size, and its stacks touch code without a name.  True: names are asked
+	 * for, hold the cut until pieces_hold(p, false).  May be NULL.
+	 */
+	bool (*unnamed)(void *ctx);
 };
 
 struct pieces;
@@ -36,7 +41,10 @@ struct pieces *pieces_free(struct pieces *p); /* returns NULL */
 NT_MUST_CHECK enum nt_status pieces_block(struct pieces *p, const struct nt_raw_block *block);
 /* Every event of the stream, and of an early rundown from elsewhere: it keeps what names code. */
 NT_MUST_CHECK enum nt_status pieces_event(struct pieces *p, const struct nt_event *ev);
-/* While names are on their way, no cut: up to eight times the size. */
+/*
+ * While names are on their way, no cut: up to eight times the size.  When they have come, code that
+ * still has no name is not asked for again.
+ */
 void pieces_hold(struct pieces *p, bool hold);
 /* The runtime's own rundown may come from now on: no more cuts. */
 void pieces_stopping(struct pieces *p);

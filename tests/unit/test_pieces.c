@@ -20,6 +20,8 @@ struct cutting {
 	struct pieces *pieces;
 	struct build piece[MAX_PIECES];
 	size_t count; /* of those that were begun */
+	unsigned asked; /* for names */
+	bool answers; /* that they will come */
 	enum nt_status status;
 };
 
@@ -40,7 +42,15 @@ static void on_next(void *ctx)
 	c->count++;
 }
 
-static const struct pieces_output output = { on_write, on_next };
+static bool on_unnamed(void *ctx)
+{
+	struct cutting *c = ctx;
+
+	c->asked++;
+	return c->answers;
+}
+
+static const struct pieces_output output = { on_write, on_next, on_unnamed };
 
 static enum nt_status on_block(void *ctx, const struct nt_raw_block *block)
 {
@@ -249,6 +259,38 @@ static void fewer_cuts_while_names_are_on_their_way(void **state)
 	assert_true(counts[0] > 2 * counts[1]);
 }
 
+/* Each piece asks once for names that it lacks; what stays without one is not asked for again. */
+static void names_are_asked_for(void **state)
+{
+	struct cutting c = { 0 };
+	struct build b = { 0 };
+	size_t size, pieces;
+
+	(void)state;
+	b.bytes = fixture_read("cpu-net10.nettrace.zst", &size);
+	assert_non_null(b.bytes);
+	b.count = size;
+	c.pieces = pieces_new(&nt_alloc_default, 20000, &output, &c);
+	assert_non_null(c.pieces);
+	assert_int_equal(run(&cutting_sink, &c, &b, NULL), NT_OK);
+	pieces = pieces_count(c.pieces);
+	assert_true(pieces > 2);
+	assert_in_range(c.asked, 2, pieces);
+	cut_done(&c);
+	/* The answer is awaited; when it was of no use, nothing asks again. */
+	c = (struct cutting){ .answers = true };
+	c.pieces = pieces_new(&nt_alloc_default, 20000, &output, &c);
+	assert_non_null(c.pieces);
+	for (size_t at = 0; at < 3; at++) {
+		assert_int_equal(run(&cutting_sink, &c, &b, NULL), NT_OK);
+		assert_int_equal(c.asked, 1);
+		pieces_hold(c.pieces, false);
+	}
+	assert_true(pieces_count(c.pieces) > 1);
+	build_done(&b);
+	cut_done(&c);
+}
+
 static void no_cut_once_the_rundown_may_come(void **state)
 {
 	struct cutting c = { 0 };
@@ -297,6 +339,7 @@ int main(void)
 		cmocka_unit_test(each_piece_is_a_trace_with_names),
 		cmocka_unit_test(a_stream_below_the_size_stays_whole),
 		cmocka_unit_test(fewer_cuts_while_names_are_on_their_way),
+		cmocka_unit_test(names_are_asked_for),
 		cmocka_unit_test(no_cut_once_the_rundown_may_come),
 		cmocka_unit_test(every_failed_allocation_is_survived),
 	};
