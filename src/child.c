@@ -13,7 +13,7 @@
 
 enum { PATIENCE_MS = 5000 /* between SIGTERM and SIGKILL */ };
 
-static const char variable[] = "DOTNET_DiagnosticPorts";
+static const char variable[] = CHILD_PORT_VARIABLE;
 
 struct child {
 	uv_process_t process;

@@ -7,7 +7,8 @@
  * waits there before it runs any code.
  *
  * The port is a socket in a directory of our own that nobody else can enter.  The variable that
- * names it is inherited, so grandchildren come to the port as well.
+ * names it is inherited, so grandchildren come to the port as well, unless it is taken from their
+ * parents first.
  */
 
 #include <stdbool.h>
@@ -16,6 +17,9 @@
 #include <uv.h>
 
 #include "src/port_address.h"
+
+/* Names the port to runtimes. */
+#define CHILD_PORT_VARIABLE "DOTNET_DiagnosticPorts"
 
 struct child;
 

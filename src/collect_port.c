@@ -142,10 +142,59 @@ static bool look_up(struct guest *g)
 	return true;
 }
 
+static void decide(struct guest *g)
+{
+	struct port_feed *f = g->feed;
+	uint64_t timeout_ms = collect_get_settings(f->run)->timeout_ms;
+
+	if (!is_wanted(f)) {
+		let_go_on(f, g->peer);
+	} else if (!look_up(g) && process_info_ask_from(collect_loop(f->run), &g->peer->source,
+							timeout_ms, &g->info, on_told, g)) {
+		f->asking++;
+	} else {
+		record_guest(g);
+	}
+}
+
+static void on_alone(void *ctx, const struct ipc_reply *reply, const struct ipc_conn_end *end)
+{
+	struct guest *g = ctx;
+
+	(void)reply; /* .NET 5 does not know how to */
+	(void)end;
+	g->feed->asking--;
+	decide(g);
+	collect_settle(g->feed->run);
+}
+
+/*
+ * What a runtime in our command starts later shall not come here and wait: the way here is taken
+ * out of its environment, as long as it has not started.
+ */
+static bool forget_us(struct guest *g)
+{
+	uint8_t request[IPC_MAX_MESSAGE];
+	struct port_feed *f = g->feed;
+	const struct collect_plan *plan = collect_get_plan(f->run);
+	const char *before = getenv(CHILD_PORT_VARIABLE);
+	size_t n;
+
+	if (!plan->command || plan->children || !collect_get_settings(f->run)->resume)
+		return false;
+	n = ipc_put_set_environment(request, sizeof(request), CHILD_PORT_VARIABLE,
+				    before ? before : "");
+	if (n == 0 || !ipc_once_start(collect_loop(f->run), NULL, &g->peer->source, request, n,
+				      collect_get_settings(f->run)->timeout_ms, on_alone, g))
+		return false;
+	f->asking++;
+	return true;
+}
+
 static void on_peer(void *ctx, struct port_peer *p)
 {
 	struct port_feed *f = ctx;
-	struct guest *g = is_wanted(f) ? calloc(1, sizeof(*g)) : NULL;
+	struct guest *g = calloc(1, sizeof(*g));
 
 	if (!g) {
 		let_go_on(f, p);
@@ -155,16 +204,11 @@ static void on_peer(void *ctx, struct port_peer *p)
 	g->peer = p;
 	g->next = f->guests;
 	f->guests = g;
-	g->who.pid = p->pid ? p->pid : p->told_pid <= INT32_MAX ? (int32_t)p->told_pid : 0;
-	if (look_up(g)) {
-		record_guest(g);
-	} else if (process_info_ask_from(collect_loop(f->run), &p->source,
-					 collect_get_settings(f->run)->timeout_ms, &g->info,
-					 on_told, g)) {
-		f->asking++;
-	} else {
-		record_guest(g);
-	}
+	g->who.pid = p->pid;
+	if (p->pid == 0 && p->told_pid <= INT32_MAX)
+		g->who.pid = (int32_t)p->told_pid;
+	if (!forget_us(g))
+		decide(g);
 }
 
 static const struct port_server_events server_events = { .peer = on_peer };

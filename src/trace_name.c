@@ -87,7 +87,8 @@ char *trace_name_expand(const char *pattern, const struct trace_name *values)
 
 const char *trace_name_ending(const char *path)
 {
-	static const char *const ends[] = { ".nettrace.zst", ".nettrace", ".zst", "" };
+	static const char *const ends[] = { ".nettrace.zst", ".nettrace", ".zst", ".json",
+					    ".txt",	     ".html",	  "" };
 	size_t i = 0;
 
 	while (!ends_with(path, ends[i]))

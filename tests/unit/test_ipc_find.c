@@ -398,15 +398,61 @@ static void small_readers(void **state)
 	assert_string_equal(buf, "3999999999");
 }
 
+/* Of another pid namespace, or dead: what no process that can be seen accounts for. */
+static void sockets_without_a_process(void **state)
+{
+	struct world *w = *state;
+	char own[128], name[64];
+	struct proc_stat self;
+	struct ipc_found f;
+
+	snprintf(own, sizeof(own), "%s/own/", w->dir);
+	make_socket(own, "dotnet-diagnostic-2147483001-5-socket", 1000);
+	make_socket(own, "dotnet-diagnostic-2147483002-5-socket", 1000);
+	make_socket(own, "dotnet-diagnostic-dsrouter-7-5-socket", 1000);
+	make_socket(own, "dotnet-diagnostic-99999999999-5-socket", 1000); /* no pid */
+	/* Ours, were we .NET: just not looked at yet. */
+	assert_true(proc_read_stat(PROC_ROOT, getpid(), &self));
+	snprintf(name, sizeof(name), "dotnet-diagnostic-%d-%llu-socket", (int)getpid(),
+		 (unsigned long long)self.start_ticks);
+	make_socket(own, name, 1000);
+	/* The same number with another start is not us. */
+	snprintf(name, sizeof(name), "dotnet-diagnostic-%d-%llu-socket", (int)getpid(),
+		 (unsigned long long)self.start_ticks + 1);
+	make_socket(own, name, 1000);
+	setenv("TMPDIR", own, 1);
+	assert_true(ipc_find_foreign_pid(2147483001, &f));
+	assert_int_equal(f.count, 1);
+	assert_true(f.targets[0].foreign);
+	assert_int_equal(f.targets[0].pid, 2147483001);
+	assert_string_equal(f.targets[0].sockets[0].path,
+			    at(w->dir, "own/dotnet-diagnostic-2147483001-5-socket"));
+	assert_true(f.targets[0].uid_known && f.targets[0].uid == getuid());
+	/* What is known already is not found again. */
+	assert_true(ipc_find_foreign(&f));
+	for (size_t i = 0, seen = 0; i < f.count; i++) {
+		seen += f.targets[i].pid == 2147483001;
+		assert_true(seen <= 1);
+		assert_true(i == 0 || f.targets[i - 1].pid <= f.targets[i].pid);
+	}
+	ipc_found_done(&f);
+	assert_true(ipc_find_foreign_pid(getpid(), &f));
+	assert_int_equal(f.count, 1);
+	assert_true(f.targets[0].sockets[0].key == self.start_ticks + 1);
+	ipc_found_done(&f);
+	unsetenv("TMPDIR");
+}
+
 #define WORLD(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(socket_names),	 WORLD(tmpdir_of_the_target),
-		WORLD(without_tmpdir_it_is_tmp), WORLD(sockets_of_the_dead_are_not_taken),
-		WORLD(other_namespaces),	 WORLD(entries_that_cannot_be_used),
-		WORLD(long_directories),	 WORLD(small_readers),
+		cmocka_unit_test(socket_names),	  WORLD(tmpdir_of_the_target),
+		WORLD(without_tmpdir_it_is_tmp),  WORLD(sockets_of_the_dead_are_not_taken),
+		WORLD(other_namespaces),	  WORLD(entries_that_cannot_be_used),
+		WORLD(long_directories),	  WORLD(small_readers),
+		WORLD(sockets_without_a_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

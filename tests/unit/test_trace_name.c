@@ -74,6 +74,7 @@ static void numbers(void **state)
 	check_number("a.nettrace", 2, "a-2.nettrace");
 	check_number("d.x/a.b.nettrace.zst", 13, "d.x/a.b-13.nettrace.zst");
 	check_number("a.zst", 2, "a-2.zst");
+	check_number("reports/a.json", 3, "reports/a-3.json");
 	check_number("a.b.c", 2, "a.b.c-2"); /* appended, never replaced */
 	assert_true(trace_name_is_compressed("a.nettrace.zst"));
 	assert_false(trace_name_is_compressed("a.zst.nettrace"));

@@ -1,0 +1,1 @@
+drdotnet-trace collect --dport example.org:9000,connect
