@@ -130,6 +130,7 @@ static void start_signals(struct collect *c)
 {
 	static const int numbers[SIGNALS] = { SIGINT, SIGTERM, SIGHUP };
 
+	signal(SIGXFSZ, SIG_IGN); /* a write tells us that the file may not grow */
 	for (size_t i = 0; i < SIGNALS; i++) {
 		struct sigaction old;
 
