@@ -21,7 +21,7 @@
 
 enum {
 	LOOK_MS = 25,
-	FULL_LOOKS = 10, /* so many looks at new numbers for one at all */
+	FULL_LOOKS = 40, /* so many looks at new numbers for one at all */
 	YOUNG_S = 3,
 };
 

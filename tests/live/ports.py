@@ -96,6 +96,21 @@ def not_resumed(folder):
         check(result.code == 1 and "suspended" in result.err, "not resumed", result)
 
 
+def default_port(folder):
+    """A process that waits at its own port is told to go on by whoever records it."""
+    env = {"DOTNET_DefaultDiagnosticPortSuspend": "1"}
+    for resume, code in (("true", 0), ("false", 1)):
+        path = os.path.join(folder, resume + ".nettrace")
+        with App([SHOP, "cpu", "60"], env=env) as app:
+            r = run("collect", "-p", app.pid, "--resume-runtime", resume, "--duration", "1s",
+                    "-o", path)
+            check(r.code == code, "default port: --resume-runtime " + resume, r)
+        if resume == "true":
+            trace = events(path)[0]
+            check(trace.get("complete") and trace.get("first_event_ms", 1e9) < 3000,
+                  "default port: from the start", trace)
+
+
 def stopped_while_it_waits(folder):
     """Whatever happens to us, a process that came is not left waiting."""
     for providers in ("Microsoft-Windows-DotNETRuntime", "x" * 40000):
@@ -208,6 +223,7 @@ if __name__ == "__main__":
     with scratch() as folder:
         target_ends(folder)
         not_resumed(folder)
+        default_port(folder)
         stopped_while_it_waits(folder)
         connect(folder)
         tcp(folder)
