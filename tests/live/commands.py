@@ -12,6 +12,7 @@ import time
 from live import (Running, check, done, events, part_file, run, scratch, wait_until, workload)
 
 SHOP = os.path.join(workload("net10"), "shop")
+MARK = "drd-mark-%d" % os.getpid()  # in the command lines of what we start
 
 
 def directories():
@@ -20,7 +21,7 @@ def directories():
 
 def nothing_left(what, before):
     check(directories() <= before, what + ": the port's directory is removed", directories())
-    left = subprocess.run(["pgrep", "-fa", "drd-mark"], stdout=subprocess.PIPE, text=True).stdout
+    left = subprocess.run(["pgrep", "-fa", MARK], stdout=subprocess.PIPE, text=True).stdout
     check(not left, what + ": no process is left", left)
 
 
@@ -68,7 +69,7 @@ def told_to_stop(folder):
     for number in (signal.SIGINT, signal.SIGTERM):
         path = os.path.join(folder, number.name + ".nettrace")
         r = Running("collect", "-o", path, "--json", "--", "sh", "-c",
-                    "%s cpu 300 drd-mark" % SHOP)
+                    "%s cpu 300 %s" % (SHOP, MARK))
         wait_until("stop: something is recorded", lambda: part_file(folder) > 0)
         r.signal(number)
         result = r.finish()
@@ -77,7 +78,7 @@ def told_to_stop(folder):
         nothing_left("stop", before)
     begin = time.monotonic()
     r = run("collect", "-o", "none", "--duration", "1s", "--", "sh", "-c",
-            "trap '' TERM; %s cpu 300 drd-mark; sleep 300" % SHOP)
+            "trap '' TERM; %s cpu 300 %s; sleep 300" % (SHOP, MARK))
     check(r.code == 0, "duration: exit code 0", r)
     check(time.monotonic() - begin < 20, "duration: a deaf command is killed", r)
     nothing_left("duration", before)
@@ -88,8 +89,7 @@ def no_runtime(folder):
     path = os.path.join(folder, "no.nettrace")
     r = run("collect", "-o", path, "--", "true")
     check(r.code == 5 and "no .NET runtime in it connected" in r.err, "no .NET: says so", r)
-    r = run("collect", "-o", path, "--timeout", "1s", "--", "sleep", "300", "drd-mark")
-    r = run("collect", "-o", path, "--timeout", "1s", "--", "sh", "-c", "sleep 300; : drd-mark")
+    r = run("collect", "-o", path, "--timeout", "1s", "--", "sh", "-c", "sleep 300; : " + MARK)
     check(r.code == 5 and "in time" in r.err and r.seconds < 10, "no .NET: time-out", r)
     r = run("collect", "-o", path, "--", os.path.join(folder, "nothing"))
     check(r.code == 1 and "cannot start" in r.err, "no such command", r)
@@ -100,11 +100,11 @@ def no_runtime(folder):
     check(not os.path.exists(path), "no .NET: no file")
     if os.path.exists(os.path.join(workload("net31"), "shop")):
         r = run("collect", "-o", path, "--timeout", "2s", "--",
-                os.path.join(workload("net31"), "shop"), "idle", "60", "drd-mark")
+                os.path.join(workload("net31"), "shop"), "idle", "60", MARK)
         check(r.code == 5 and ".NET 5" in r.err, "too old: says so", r)
     nothing_left("no runtime", before)
     r = Running("collect", "-o", path, "--timeout", "60s", "--", "sh", "-c",
-                "sleep 300; : drd-mark")
+                "sleep 300; : " + MARK)
     time.sleep(0.5)
     r.signal(signal.SIGINT)
     result = r.finish(20)

@@ -15,12 +15,14 @@ from reference import reader, reference
 
 WAYS = ["attach", "command", "port"]
 ENDS = ["duration", "int", "term", "exit"]
+MARK = "drd-mark-%d" % os.getpid()  # in the command lines of what we start
 LONG = os.environ.get("DRD_LONG") == "1"
 
 
 def program(target, end):
     mode = "gc" if target == "aot10" else "mixed"
-    return [os.path.join(workload(target), "shop"), mode, "4" if end == "exit" else "120"]
+    return [os.path.join(workload(target), "shop"), mode, "4" if end == "exit" else "120",
+            MARK]
 
 
 def begin(target, way, end, folder, path):
@@ -71,7 +73,7 @@ def one(target, way, end, reader_program):
         if way == "command" and end == "exit":
             check(child == {"exit_code": 0, "signal": None}, what + ": how the child ended", child)
         if way == "command":
-            left = subprocess.run(["pgrep", "-f", program(target, end)[0]],
+            left = subprocess.run(["pgrep", "-f", MARK],
                                   stdout=subprocess.PIPE, text=True).stdout.split()
             check(not left, what + ": nothing of the command is left", left)
         if way != "attach" and target != "aot10":
