@@ -37,6 +37,12 @@ _drdotnet_trace()
 			return
 		fi
 	fi
+	if [[ $command == process ]]; then
+		words="info env resume dump perfmap"
+		[[ $previous == perfmap ]] && words="on off"
+		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+		return
+	fi
 	mapfile -t COMPREPLY < <(compgen -f -- "$current")
 	if [[ $command == report && -n ${COMP_WORDS[2]} ]] && ((COMP_CWORD > 2)); then
 		mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W \
