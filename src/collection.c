@@ -311,7 +311,9 @@ static void on_started(void *ctx, unsigned version, unsigned gave_up)
 	} else {
 		start_duration(c, 0);
 	}
-	if (c->settings->early_symbols)
+	/* A runtime that has not begun yet has nothing to name, and tells no names before it has.
+	 */
+	if (c->settings->early_symbols && !(c->settings->resume && c->who->source))
 		start_early(c);
 	resume(c);
 	c->events->started(c->ctx, c);

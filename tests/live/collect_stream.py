@@ -310,6 +310,32 @@ def quota(folder):
         check(code == 3 and trace.get("events", 0) > 0, "limit: the prefix reads", trace)
 
 
+def losses(folder):
+    """A storm, a small buffer, and we stand still: what is lost is said live, in text and JSON."""
+    with flood("events") as app:
+        path = os.path.join(folder, "loss.nettrace")
+        out = os.path.join(folder, "loss.json")
+        t = Terminal("collect", "-p", app.pid, "-o", path, "--buffersize", "1", "--providers",
+                     "Flood:1:4", "--report", out, "--json")
+        t.read(1.5)
+        freeze(t.pid)
+        time.sleep(1)
+        os.kill(t.pid, signal.SIGCONT)
+        t.read(2)
+        t.key("q")
+        code = t.finish()
+        check(code == 0, "loss: exit code 0", code, t.text[-800:])
+        check(re.search(r"  [1-9]\d* lost  events are lost: --buffersize", t.text),
+              "loss: on the progress line", t.text[-800:])
+        with open(out, encoding="utf-8") as f:
+            report = json.load(f)
+        lost = report["trace"]["events_lost"]
+        found = [f for f in report["findings"] if f["id"] == "trace.events-lost"]
+        check(lost > 0 and found and "thread" in found[0]["evidence"], "loss: in the report, "
+              "with its threads", lost, found)
+        check(events(path)[0].get("events_lost") == lost, "loss: the file says the same")
+
+
 def many_tasks(folder):
     """A program that awaits all the time: recorded without tasks, unless they are asked for."""
     with flood("awaits") as app:
@@ -335,7 +361,7 @@ if __name__ == "__main__":
     with scratch() as folder:
         for part in (event_filter, stacks, rundown_keyword, block_mode, stopping_event, max_size,
                      early_symbols, crash_of_ours, target_goes_on, duration_under_load, keys, lines,
-                     unattended, quota, many_tasks):
+                     unattended, quota, losses, many_tasks):
             begin = time.monotonic()
             part(folder)
             print("%s: %.0f s" % (part.__name__, time.monotonic() - begin))
