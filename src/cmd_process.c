@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "src/collect_target.h"
 #include "src/command.h"
 #include "src/log.h"
+#include "src/port_address.h"
 #include "src/process_action.h"
 #include "src/process_list.h"
 #include "src/version.h"
@@ -37,7 +37,7 @@ static const struct opt_spec process_options[] = {
 	  .max = INT32_MAX, .aliases = { "pid" } },
 	{ "name", 'n', "NAME", "the process, by process, assembly or .dll name",
 	  OPT_STRING(struct process_args, name) },
-	{ "diagnostic-port", 0, "PATH", "the process, by the path of its diagnostic socket",
+	{ "diagnostic-port", 0, "PORT", "the process, by its socket's path, or HOST:PORT",
 	  OPT_STRING(struct process_args, port), .aliases = { "dport" } },
 	{ "format", 'f', "FORMAT", "text (default) or json",
 	  OPT_ENUM(struct process_args, format, formats) },
@@ -262,7 +262,7 @@ static int check_target(const struct command *cmd, const struct process_args *ar
 /* --- running --- */
 
 static int run_with(struct process_job *job, const struct action *a, const char *const *sockets,
-		    size_t count)
+		    size_t count, const struct ipc_source *source)
 {
 	uint64_t timeout_ms = job->args->timeout_ns / NS_PER_MS;
 	struct ipc_caller caller;
@@ -279,6 +279,7 @@ static int run_with(struct process_job *job, const struct action *a, const char 
 		log_error("cannot set up the event loop");
 		return EXIT_FAILED;
 	}
+	caller.source = source;
 	job->caller = &caller;
 	code = a->run(job);
 	ipc_caller_done(&caller);
@@ -286,29 +287,37 @@ static int run_with(struct process_job *job, const struct action *a, const char 
 	return code;
 }
 
-/* "PATH" or "PATH,connect"; tools that listen have the other half. */
-static int by_port(struct process_job *job, const struct action *a)
+/* The runtime is the one that listens, whether or not the address says so. */
+static int parse_port(const struct command *cmd, const char *text, struct port_address *ret)
 {
-	const char *port = job->args->port, *comma = strrchr(port, ',');
-	char *path = strdup(port);
-	const char *sockets[1] = { path };
-	struct stat st;
-	int code;
+	const char *why, *options = strchr(text, ',');
+	char *full = NULL;
+	int code = -1;
 
-	if (!path) {
+	if (options && strstr(options, ",listen"))
+		return opt_usage_error(cmd, "--diagnostic-port '%s': process only connects", text);
+	if (asprintf(&full, "%s%s", text, options ? "" : ",connect") < 0) {
 		log_error("out of memory");
 		return EXIT_FAILED;
 	}
-	if (comma && strcmp(comma, ",connect") == 0)
-		path[comma - port] = '\0';
-	if (stat(path, &st) != 0 || !S_ISSOCK(st.st_mode)) {
-		log_error("cannot reach '%s': there is no such socket", path);
-		code = EXIT_UNREACHABLE;
-	} else {
-		job->name = path;
-		code = run_with(job, a, sockets, 1);
+	if (!port_address_parse(ret, full, &why))
+		code = opt_usage_error(cmd, "--diagnostic-port '%s': %s", text, why);
+	free(full);
+	return code;
+}
+
+static int by_port(struct process_job *job, const struct action *a)
+{
+	struct port_address port = { 0 };
+	const struct ipc_source source = { port_address_connect, &port };
+	int code = parse_port(job->cmd, job->args->port, &port);
+	const char *sockets[1];
+
+	if (code < 0) {
+		job->name = sockets[0] = port_address_name(&port);
+		code = run_with(job, a, sockets, 1, &source);
 	}
-	free(path);
+	port_address_done(&port);
 	return code;
 }
 
@@ -332,7 +341,7 @@ static int by_process(struct process_job *job, const struct action *a)
 			sockets[i] = found.target.sockets[i].path;
 		job->target = &found.target;
 		job->name = found.name;
-		code = run_with(job, a, sockets, found.target.socket_count);
+		code = run_with(job, a, sockets, found.target.socket_count, NULL);
 	}
 	free(sockets);
 	collect_target_done(&found);

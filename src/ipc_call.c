@@ -199,8 +199,12 @@ static void call_one(struct ipc_caller *c, const uint8_t *request, size_t reques
 		left = c->deadline_ms > now ? c->deadline_ms - now : 1;
 	c->answer = ret;
 	c->done = false;
-	c->conn = ipc_conn_open(c->loop, c->sockets[c->socket], request, request_bytes, left,
-				&events, c);
+	if (c->source)
+		c->conn = ipc_conn_open_from(c->loop, c->source, request, request_bytes, left,
+					     &events, c);
+	else
+		c->conn = ipc_conn_open(c->loop, c->sockets[c->socket], request, request_bytes,
+					left, &events, c);
 	if (!c->conn)
 		return;
 	if (left)

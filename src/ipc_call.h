@@ -42,6 +42,7 @@ struct ipc_caller {
 	uv_loop_t *loop;
 	const char *const *sockets;
 	size_t socket_count, socket; /* the one that answers connections */
+	const struct ipc_source *source; /* instead of sockets; NULL: sockets */
 	uint64_t deadline_ms; /* on the loop's clock; 0: none */
 	uv_signal_t signals[IPC_CALL_SIGNALS];
 	uv_timer_t timer;

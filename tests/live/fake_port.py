@@ -6,6 +6,7 @@ with a connection, see SILENT and the functions below it.  As a program, fake_po
 the socket that a runtime of its own pid would have, says "ready", and serves until it is killed.
 """
 
+import contextlib
 import os
 import socket
 import struct
@@ -54,8 +55,10 @@ class FakePort:
     def __init__(self, path, answer, backlog=16, accept=True):
         self.path, self.answer = path, answer
         self.requests, self.ends, self.threads = [], 0, []
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(path)
+        self.listener = socket.socket(socket.AF_UNIX if path else socket.AF_INET)
+        self.listener.bind(path or ("127.0.0.1", 0))
+        if not path:
+            self.path = "127.0.0.1:%d" % self.listener.getsockname()[1]
         self.listener.listen(backlog)
         if accept:
             self.go(self.serve)
@@ -104,6 +107,8 @@ class FakePort:
         return self
 
     def __exit__(self, *unused):
+        with contextlib.suppress(OSError):  # ends the accept of the other thread
+            self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         if os.path.exists(self.path):
             os.unlink(self.path)

@@ -19,7 +19,7 @@
 #include "src/process_action.h"
 #include "tests/support/fake_runtime.h"
 
-enum { ENVIRONMENT = 0x0402, RESUME = 0x0401, PATIENCE_MS = 20000 };
+enum { ENVIRONMENT = 0x0402, PERF_OFF = 0x0406, PATIENCE_MS = 20000 };
 
 /* A caller and a fake on one loop. */
 struct talk {
@@ -83,7 +83,7 @@ static const uint8_t zero[4];
 static const uint8_t follows[] = "\x16\0\0\0\0\0";
 static const uint8_t block[] = "\x02\0\0\0\x04\0\0\0A\0=\0B\0\0\0\x01\0\0\0\0";
 static const struct fake_answer good[] = {
-	{ RESUME, .payload = zero, .bytes = 4 },
+	{ PERF_OFF, .payload = zero, .bytes = 4 },
 	{ ENVIRONMENT, .payload = follows, .bytes = 6, .more = block, .more_bytes = 22 },
 	{ 0 },
 };
@@ -97,7 +97,7 @@ static void whole_and_in_single_bytes(void **state)
 		struct talk t;
 
 		open_talk(&t, &script, NULL, PATIENCE_MS);
-		ask(&t, IPC_RESUME_RUNTIME, false, &a);
+		ask(&t, IPC_DISABLE_PERF_MAP, false, &a);
 		assert_int_equal(a.why, IPC_CALL_ANSWERED);
 		assert_true(a.reply.ok);
 		assert_int_equal(a.reply.payload_bytes, 4);
@@ -119,7 +119,7 @@ static void errors_of_four_and_eight_bytes(void **state)
 	(void)state;
 	for (size_t bytes = 4; bytes <= 8; bytes += 4) {
 		const struct fake_answer answers[] = {
-			{ RESUME, .error = true, .payload = failed, .bytes = bytes },
+			{ PERF_OFF, .error = true, .payload = failed, .bytes = bytes },
 			{ 0 },
 		};
 		const struct fake_script script = { .answers = answers, .error_bytes = bytes };
@@ -127,7 +127,7 @@ static void errors_of_four_and_eight_bytes(void **state)
 		struct talk t;
 
 		open_talk(&t, &script, NULL, PATIENCE_MS);
-		ask(&t, IPC_RESUME_RUNTIME, false, &a);
+		ask(&t, IPC_DISABLE_PERF_MAP, false, &a);
 		assert_int_equal(a.why, IPC_CALL_ANSWERED);
 		assert_false(a.reply.ok);
 		assert_int_equal(a.reply.hresult, IPC_H_FAIL);
@@ -151,7 +151,7 @@ static void one_that_is_still_starting_is_asked_again(void **state)
 
 	(void)state;
 	open_talk(&t, &script, NULL, PATIENCE_MS);
-	ask(&t, IPC_RESUME_RUNTIME, false, &a);
+	ask(&t, IPC_DISABLE_PERF_MAP, false, &a);
 	assert_int_equal(a.why, IPC_CALL_ANSWERED);
 	assert_true(a.reply.ok);
 	assert_int_equal(t.fake.command_count, 4);
@@ -159,7 +159,7 @@ static void one_that_is_still_starting_is_asked_again(void **state)
 	close_talk(&t);
 
 	open_talk(&t, &never, NULL, 300);
-	ask(&t, IPC_RESUME_RUNTIME, false, &a);
+	ask(&t, IPC_DISABLE_PERF_MAP, false, &a);
 	assert_int_equal(a.why, IPC_CALL_ANSWERED);
 	assert_int_equal(a.reply.hresult, IPC_H_NOT_YET_AVAILABLE);
 	assert_true(took_ms(&t) < PATIENCE_MS);
@@ -177,12 +177,12 @@ static void silence_ends_in_time(void **state)
 
 	(void)state;
 	open_talk(&t, &script, NULL, 150);
-	ask(&t, IPC_RESUME_RUNTIME, false, &a);
+	ask(&t, IPC_DISABLE_PERF_MAP, false, &a);
 	assert_int_equal(a.why, IPC_CALL_TIMEOUT);
 	assert_true(took_ms(&t) >= 140);
 	ipc_answer_done(&a);
 	/* The limit is for everything together. */
-	ask(&t, IPC_RESUME_RUNTIME, false, &a);
+	ask(&t, IPC_DISABLE_PERF_MAP, false, &a);
 	assert_int_equal(a.why, IPC_CALL_TIMEOUT);
 	assert_true(took_ms(&t) < PATIENCE_MS);
 	ipc_answer_done(&a);
@@ -205,7 +205,7 @@ static void an_answer_cut_anywhere(void **state)
 			close_talk(&t);
 			continue;
 		}
-		ask(&t, IPC_RESUME_RUNTIME, false, &a);
+		ask(&t, IPC_DISABLE_PERF_MAP, false, &a);
 		assert_int_equal(a.why, IPC_CALL_FAILED);
 		assert_int_equal(a.end.why, IPC_CONN_EOF);
 		ipc_answer_done(&a);
@@ -270,7 +270,7 @@ static void something_else_listens(void **state)
 
 	(void)state;
 	open_talk(&t, &script, NULL, PATIENCE_MS);
-	ask(&t, IPC_RESUME_RUNTIME, false, &a);
+	ask(&t, IPC_DISABLE_PERF_MAP, false, &a);
 	assert_int_equal(a.why, IPC_CALL_FAILED);
 	assert_int_equal(a.end.why, IPC_CONN_PROTOCOL);
 	ipc_answer_describe(&a, text, sizeof(text));
@@ -292,7 +292,7 @@ static void a_dead_socket_and_the_next(void **state)
 	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	close(fd);
 	open_talk(&t, &script, addr.sun_path, PATIENCE_MS);
-	ask(&t, IPC_RESUME_RUNTIME, false, &a);
+	ask(&t, IPC_DISABLE_PERF_MAP, false, &a);
 	assert_int_equal(a.why, IPC_CALL_ANSWERED);
 	assert_int_equal(t.caller.socket, 1);
 	ipc_answer_done(&a);
@@ -301,7 +301,7 @@ static void a_dead_socket_and_the_next(void **state)
 
 	/* A path without a file is not tried around. */
 	open_talk(&t, &script, addr.sun_path, PATIENCE_MS);
-	ask(&t, IPC_RESUME_RUNTIME, false, &a);
+	ask(&t, IPC_DISABLE_PERF_MAP, false, &a);
 	assert_int_equal(a.why, IPC_CALL_FAILED);
 	assert_int_equal(a.end.error, -ENOENT);
 	ipc_answer_done(&a);
@@ -329,12 +329,12 @@ static void signals_end_the_waiting(void **state)
 		uv_timer_init(&t.loop, &timer);
 		timer.data = &number;
 		uv_timer_start(&timer, raise_it, 20, 0);
-		ask(&t, IPC_RESUME_RUNTIME, false, &a);
+		ask(&t, IPC_DISABLE_PERF_MAP, false, &a);
 		assert_int_equal(a.why, IPC_CALL_INTERRUPTED);
 		assert_int_equal(t.caller.signal, number);
 		ipc_answer_done(&a);
 		/* And what would come next is not begun. */
-		ask(&t, IPC_RESUME_RUNTIME, false, &a);
+		ask(&t, IPC_DISABLE_PERF_MAP, false, &a);
 		assert_int_equal(a.why, IPC_CALL_INTERRUPTED);
 		assert_int_equal(t.fake.command_count, 1);
 		ipc_answer_done(&a);
