@@ -62,7 +62,8 @@ void doctor_check_machine(const struct doctor_settings *s, struct doctor_report 
 void doctor_check_leftovers(const struct doctor_settings *s, const char *dir, int32_t pid,
 			    struct doctor_report *r);
 int doctor_perf_event(int32_t pid);
-/* Our own effective capabilities; false: cannot be read.  Whether they allow any socket and file. */
+/* Our own effective capabilities; false: cannot be read.  Whether they allow any socket and file.
+ */
 bool doctor_capabilities(const char *root, uint64_t *ret);
 bool doctor_overrides(const char *root);
 
