@@ -18,7 +18,7 @@ static void default_limits(struct nt_limits *l)
 	set_limit(&l->max_block, (size_t)64 << 20);
 	set_limit(&l->max_events_held, 1000000);
 	set_limit(&l->max_bytes_held, (size_t)24 << 20);
-	set_limit(&l->max_stack_bytes, (size_t)32 << 20);
+	set_limit(&l->max_stack_bytes, (size_t)24 << 20);
 	set_limit(&l->max_ids, 300000);
 	set_limit(&l->max_def_bytes, (size_t)16 << 20);
 }

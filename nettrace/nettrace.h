@@ -48,7 +48,7 @@ struct nt_limits {
 	size_t max_block; /* bytes of one block: 64 MiB */
 	size_t max_events_held; /* events waiting for time order: 1,000,000 */
 	size_t max_bytes_held; /* memory they take: 24 MiB */
-	size_t max_stack_bytes; /* stacks and labels between two sequence points: 32 MiB */
+	size_t max_stack_bytes; /* stacks and labels between two sequence points: 24 MiB */
 	size_t max_ids; /* event definitions, threads of V6: 300,000 each */
 	size_t max_def_bytes; /* memory of all event definitions: 16 MiB */
 };

@@ -76,6 +76,9 @@ enum nt_status nt_scan(struct nt_decoder *d, const uint8_t *p, size_t *used)
 
 static bool can_recover(const struct nt_decoder *d, enum nt_status st)
 {
+	/* A limit of memory stays reached; a size beyond all limits is just a damaged size. */
+	if (st == NT_ELIMIT && d->state != ST_BLOCK_SIZE)
+		return false;
 	return d->have_trace && d->state < ST_DONE && st != NT_ENOMEM && st != NT_ESINK;
 }
 

@@ -451,6 +451,32 @@ static void many_objects_that_claim_to_be_huge(void **state)
 	build_done(&b);
 }
 
+/* What made a limit of memory be reached is still there behind the next block. */
+static void a_limit_of_memory_is_the_end(void **state)
+{
+	const struct nt_limits limits = { .max_ids = 2 };
+	struct build b = { 0 }, rows = { 0 };
+	struct trail t = { 0 };
+	size_t block;
+
+	(void)state;
+	build_begin(&b, 4);
+	block = b.count;
+	build_rows_header(&rows, 1);
+	for (uint32_t id = 1; id <= 4; id++)
+		build_definition(&rows, id, "Demo", id, "Hi");
+	build_object(&b, 4, "MetadataBlock", &rows);
+	build_event(&b, 4, 1000, 1);
+	build_end(&b);
+	assert_int_equal(feed_with(NULL, &limits, b.bytes, b.count, 0, NT_RECOVER, &t), NT_ELIMIT);
+	assert_int_equal(t.error.code, NT_ELIMIT);
+	assert_int_equal(t.error.row, 2);
+	assert_true(t.error.offset > block && t.error.offset < b.count);
+	assert_int_equal(t.stats.faults, 0);
+	assert_int_equal(t.events, 0);
+	build_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -471,6 +497,7 @@ int main(void)
 		cmocka_unit_test(without_the_flag_the_first_fault_is_the_end),
 		cmocka_unit_test(a_huge_damaged_block_full_of_objects),
 		cmocka_unit_test(many_objects_that_claim_to_be_huge),
+		cmocka_unit_test(a_limit_of_memory_is_the_end),
 	};
 
 	return cmocka_run_group_tests_name("recover", tests, NULL, NULL);
