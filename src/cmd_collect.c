@@ -11,6 +11,7 @@
 #include "src/collect_plan.h"
 #include "src/command.h"
 #include "src/log.h"
+#include "src/output.h"
 #include "src/profiles.h"
 #include "src/trace_name.h"
 
@@ -275,6 +276,16 @@ static int check_together(const struct command *cmd, const struct collect_args *
 {
 	bool to_file = !args->output || (strcmp(args->output, "-") && strcmp(args->output, "none"));
 
+	if (args->output && args->report && strcmp(args->output, "-") == 0 &&
+	    strcmp(args->report, "-") == 0)
+		return opt_usage_error(cmd, "the trace and the report cannot both go to standard "
+					    "output");
+	if (args->output && args->report && out_same_file(args->output, args->report))
+		return opt_usage_error(cmd, "the report would replace the trace '%s'",
+				       args->report);
+	if (args->output && strcmp(args->output, "-") == 0 && !out_stdout_is_open())
+		return opt_usage_error(cmd, "the trace has nowhere to go: standard output is "
+					    "closed");
 	if (!command && (args->show_child_io || args->exit_code != EXIT_CODE_CHILD))
 		return opt_usage_error(cmd, "--show-child-io and --exit-code need -- COMMAND");
 	if (args->keep && !args->max_size)

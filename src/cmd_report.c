@@ -129,6 +129,8 @@ static int run_report(const struct command *cmd, int argc, char **argv)
 
 	if (code < 0)
 		code = check_words(cmd, &words);
+	if (code < 0 && args.output && out_same_file(args.output, words.v[0]))
+		code = opt_usage_error(cmd, "the report would replace the trace '%s'", words.v[0]);
 	if (code < 0) {
 		if (args.json)
 			args.format = REPORT_JSON;

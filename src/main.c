@@ -185,14 +185,20 @@ static int dispatch(int argc, char **argv)
 /* Started with a closed descriptor, our next file would take its place. */
 static void open_standard_files(void)
 {
-	for (int fd = 0; fd <= 2; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) < 0)
+	for (int fd = 0; fd <= 2; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
+			continue;
+		if (open("/dev/null", O_RDWR) < 0)
 			_exit(EXIT_FAILED);
+		if (fd == STDOUT_FILENO)
+			out_note_closed_stdout();
+	}
 }
 
 int main(int argc, char **argv)
 {
 	open_standard_files();
 	signal(SIGPIPE, SIG_IGN); /* a write tells us */
+	signal(SIGXFSZ, SIG_IGN); /* so it does of a limit on file sizes */
 	return dispatch(argc, argv);
 }

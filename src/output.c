@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,45 @@ static struct out *open_file(const char *path, bool force)
 fail:
 	out_free(o);
 	return NULL;
+}
+
+/* The folder a name is in, resolved, and the name's last part; "" when there is no such folder. */
+static const char *split_name(const char *path, char folder[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/');
+	char *cut = slash ? strndup(path, (size_t)(slash - path) + 1) : NULL;
+
+	if ((slash && !cut) || !realpath(cut ? cut : ".", folder))
+		folder[0] = '\0';
+	free(cut);
+	return slash ? slash + 1 : path;
+}
+
+bool out_same_file(const char *a, const char *b)
+{
+	char folder_a[PATH_MAX], folder_b[PATH_MAX];
+	struct stat x, y;
+	const char *name_a, *name_b;
+
+	if (strcmp(a, "-") == 0 || strcmp(b, "-") == 0)
+		return false;
+	if (stat(a, &x) == 0 && stat(b, &y) == 0)
+		return x.st_dev == y.st_dev && x.st_ino == y.st_ino && S_ISREG(x.st_mode);
+	name_a = split_name(a, folder_a);
+	name_b = split_name(b, folder_b);
+	return strcmp(folder_a, folder_b) == 0 && strcmp(name_a, name_b) == 0;
+}
+
+static bool stdout_was_closed;
+
+void out_note_closed_stdout(void)
+{
+	stdout_was_closed = true;
+}
+
+bool out_stdout_is_open(void)
+{
+	return !stdout_was_closed;
 }
 
 struct out *out_open(const char *path, bool force)

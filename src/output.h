@@ -33,6 +33,14 @@ struct out {
  */
 struct out *out_open(const char *path, bool force);
 /*
+ * Whether both names lead to one file, that is there or would be made; false for "-", which is
+ * nobody's name.  Who writes over what he reads loses it.
+ */
+bool out_same_file(const char *a, const char *b);
+/* False: standard output was closed when the program began, so that data sent there is lost. */
+bool out_stdout_is_open(void);
+void out_note_closed_stdout(void);
+/*
  * Flushes, renames, frees.  Returns code; or EXIT_FAILED when the data could not be written,
  * said on standard error.  A reader that went away (EPIPE) is no failure and nothing is said.
  */
