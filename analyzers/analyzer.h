@@ -33,6 +33,8 @@ struct an_options {
 struct an_input {
 	const char *file; /* name to show; NULL: none */
 	const char *file_cut; /* why the file ends before what was analysed; NULL: it does not */
+	/* What the recording asked for; ends at a NULL name.  NULL: not known, as of a file. */
+	const struct an_provider *enabled;
 };
 
 /* From RuntimeInformation (187), which may come last: known only when reporting. */
@@ -66,6 +68,13 @@ struct an_shared {
 
 /* How long was watched, from session start to its stop; -1 when nothing says so. */
 int64_t an_observed_ns(const struct an_shared *shared);
+/*
+ * Whether the recording asked for all these keywords of a provider at that level or a higher one:
+ * then their absence means that nothing happened.  False when that is not known.  Only when
+ * reporting.
+ */
+bool an_was_enabled(const struct an_shared *shared, const char *provider, uint64_t keywords,
+		    unsigned level);
 /* Whether the trace looks like one of NativeAOT, whose names are not in the trace. */
 bool an_looks_native(const struct an_shared *shared);
 

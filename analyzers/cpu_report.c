@@ -201,7 +201,8 @@ static void add_threads(const struct cpu *c, struct cpu_totals *t, unsigned stat
 		an_add_uint(v, "samples_on_cpu", x->samples[CPU_ON]);
 		an_add_uint(v, "samples_waiting", x->samples[CPU_WAITING]);
 		an_add_uint(v, "samples_unknown", x->samples[CPU_UNKNOWN]);
-		if (timed)
+		/* Where nothing is known of any sample, 0 would be a guess. */
+		if (timed && x->samples[CPU_ON] + x->samples[CPU_WAITING])
 			an_add_double(v, "cpu_time_ms", (double)x->on_ns / 1e6, 3);
 		else
 			an_add_null(v, "cpu_time_ms");

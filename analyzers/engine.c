@@ -3,8 +3,10 @@
 #include <inttypes.h>
 
 #include "analyzers/analyzer.h"
+
 #include "analyzers/grow.h"
 #include "analyzers/trace_findings.h"
+#include <string.h>
 
 enum {
 	MAX_CLASSES = 16,
@@ -119,6 +121,18 @@ int64_t an_observed_ns(const struct an_shared *shared)
 	if (shared->have_rundown && shared->rundown_ns > end)
 		end = shared->rundown_ns;
 	return end > 0 ? end : -1;
+}
+
+bool an_was_enabled(const struct an_shared *shared, const char *provider, uint64_t keywords,
+		    unsigned level)
+{
+	const struct an_provider *p = shared->input ? shared->input->enabled : NULL;
+
+	for (; p && p->name; p++)
+		if (strcmp(p->name, provider) == 0 && (p->keywords & keywords) == keywords &&
+		    p->level >= level)
+			return true;
+	return false;
 }
 
 bool an_looks_native(const struct an_shared *shared)

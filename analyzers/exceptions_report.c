@@ -418,6 +418,8 @@ static enum nt_status add_section(struct ex_work *w, struct an_report *out, stru
 	return NT_OK;
 }
 
+enum { KEYWORD_EXCEPTION = 0x8000 };
+
 enum nt_status exceptions_report(struct exceptions *x, struct an_report *out)
 {
 	struct an_value *v = an_add_object(an_report_root(out), "exceptions");
@@ -425,7 +427,8 @@ enum nt_status exceptions_report(struct exceptions *x, struct an_report *out)
 	struct ex_work w = { .x = x };
 	enum nt_status st;
 
-	if (!x->count && !x->handling_recorded) {
+	if (!x->count && !x->handling_recorded &&
+	    !an_was_enabled(x->shared, "Microsoft-Windows-DotNETRuntime", KEYWORD_EXCEPTION, 2)) {
 		an_add_null(v, "count");
 		an_add_null(v, "types");
 		return NT_OK;

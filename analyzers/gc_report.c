@@ -409,13 +409,16 @@ static void add_section(struct gc *g, const struct caller_row *rows, size_t n, s
 	add_collections(g, v);
 }
 
+enum { KEYWORD_GC = 0x1 };
+
 enum nt_status gc_report(struct gc *g, struct an_report *out)
 {
 	struct an_value *v = an_add_object(an_report_root(out), "gc");
 	struct caller_row *rows;
 	size_t n;
 
-	if (!g->recorded) {
+	if (!g->recorded &&
+	    !an_was_enabled(g->shared, "Microsoft-Windows-DotNETRuntime", KEYWORD_GC, 4)) {
 		add_nothing(v, out);
 		return NT_OK;
 	}

@@ -373,6 +373,7 @@ static enum nt_status on_load(struct jit *j, const struct nt_event *ev)
 	size_t n = nt_payload_read(ev, v, MAX_FIELDS, NULL);
 	uint32_t flags = (uint32_t)nt_value_u64(v, n, "MethodFlags", 0);
 
+	j->loads_recorded = true;
 	if (flags & FLAG_JITTED)
 		return on_compiled(j, ev, v, n, flags);
 	j->precompiled++;
@@ -442,6 +443,7 @@ static enum nt_status on_assembly(struct jit *j, const struct nt_event *ev)
 	struct jit_assembly *a;
 	enum nt_status st;
 
+	j->assemblies_recorded = true;
 	j->assemblies_loaded++;
 	j->assemblies_dynamic += (flags & ASSEMBLY_DYNAMIC) != 0;
 	j->assemblies_collectible += (flags & ASSEMBLY_COLLECTIBLE) != 0;

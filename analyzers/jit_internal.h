@@ -92,6 +92,8 @@ struct jit {
 	struct an_shared *shared;
 	bool recorded; /* anything but samples and rundown */
 	bool timed; /* with starts of compilations */
+	bool loads_recorded; /* methods as they were loaded; without them nothing was counted */
+	bool assemblies_recorded;
 	/* methods */
 	uint64_t compiled, precompiled, stubs, tiers[TIERS];
 	uint64_t rejected; /* of those compiled */

@@ -203,12 +203,13 @@ static void check_limits(const struct tasks *t, struct an_report *out)
 	}
 	an_add_finding(out, AN_INFO, "tasks.older-invisible",
 		       "Tasks pending since before the recording are invisible to events",
-		       t->operations ? an_report_printf(out,
-							"%" PRIu64 " operations begun and %" PRIu64
-							" ended while recording",
-							t->begun, t->ended)
-				     : "the runtime (.NET Core 3.1 or older) does not tell when "
-				       "operations begin and end",
+		       t->operations || t->shared->runtime_major > 3
+			       ? an_report_printf(out,
+						  "%" PRIu64 " operations begun and %" PRIu64
+						  " ended while recording",
+						  t->begun, t->ended)
+			       : "the runtime (.NET Core 3.1 or older) does not tell when "
+				 "operations begin and end",
 		       "What got stuck earlier and was not touched since leaves no event. Record "
 		       "from the start of the trouble, or take a heap snapshot.");
 	if (t->abandoned)
@@ -227,10 +228,19 @@ static void check_limits(const struct tasks *t, struct an_report *out)
 			"Record for a shorter time.");
 }
 
+/* Those by which tasks show themselves: TaskTransfer, Tasks, AsyncCausalityOperation. */
+enum { KEYWORDS_TPL = 0x1 | 0x2 | 0x8 };
+
 enum nt_status tasks_report(struct tasks *t, struct an_report *out)
 {
 	struct tasks_rows rows;
-	enum nt_status st = tasks_rows_make(&rows, t);
+	enum nt_status st;
+
+	/* NativeAOT may lack the event source whatever was asked for. */
+	if (!t->recorded && !an_looks_native(t->shared))
+		t->recorded = an_was_enabled(t->shared, "System.Threading.Tasks.TplEventSource",
+					     KEYWORDS_TPL, 5);
+	st = tasks_rows_make(&rows, t);
 
 	if (st == NT_OK) {
 		add_section(t, &rows, an_add_object(an_report_root(out), "tasks"));

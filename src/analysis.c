@@ -17,6 +17,7 @@ struct analysis {
 	struct report_choice choice;
 	const struct an_class *classes[MAX_CLASSES + 1];
 	const char *file_cut;
+	const struct an_provider *enabled;
 };
 
 const char *analysis_section(size_t i)
@@ -111,6 +112,11 @@ void analysis_set_file_cut(struct analysis *a, const char *why)
 	a->file_cut = why;
 }
 
+void analysis_set_enabled(struct analysis *a, const struct an_provider *enabled)
+{
+	a->enabled = enabled;
+}
+
 static void add_child(struct an_report *r, const struct analysis_child *child)
 {
 	struct an_value *v = an_add_object(an_report_root(r), "child");
@@ -128,7 +134,9 @@ static void add_child(struct an_report *r, const struct analysis_child *child)
 int analysis_print(struct analysis *a, struct out *out, enum report_format format, const char *file,
 		   const struct analysis_child *child)
 {
-	const struct an_input input = { .file = file, .file_cut = a->file_cut };
+	const struct an_input input = { .file = file,
+					.file_cut = a->file_cut,
+					.enabled = a->enabled };
 	struct an_report *r = an_report_new(NULL);
 	enum nt_status st = NT_ENOMEM;
 

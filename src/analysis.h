@@ -40,6 +40,8 @@ void analysis_ignore(struct analysis *a, bool (*ignored)(void *ctx, const struct
 		     void *ctx);
 enum nt_status analysis_name(struct analysis *a, const struct nt_event *ev);
 
+/* What the recording asked for; ends at a NULL name; must live until the report is printed. */
+void analysis_set_enabled(struct analysis *a, const struct an_provider *enabled);
 /* Why the file to be named in the report lacks the end of the stream; static text. */
 void analysis_set_file_cut(struct analysis *a, const char *why);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -146,8 +147,16 @@ static int judge_stream(const struct collect_subject *who, const struct collect_
 	const struct nt_stats *stats = nt_decoder_borrow_stats(d);
 	enum nt_status st = nt_decoder_finish(d);
 
-	if (st == NT_OK && stats->ended)
+	if (st == NT_OK && stats->ended) {
+		/* Nobody asked it to stop, and it said its end: it was shut down in an orderly way.
+		 */
+		if (!facts->stop_ns && !child)
+			log_warn("process %" PRId32 " (%s) ended by itself after %.1f s; the trace "
+				 "is complete up to its end",
+				 who->pid, who->name,
+				 (double)(facts->end_ns - facts->start_ns) / 1e9);
 		return EXIT_DONE;
+	}
 	if (st == NT_ETRUNC) {
 		say_why_cut(who, facts, child);
 		if (nt_decoder_borrow_trace(d))
@@ -160,19 +169,39 @@ static int judge_stream(const struct collect_subject *who, const struct collect_
 
 /* --- the report --- */
 
+/* The session's providers as analyzers know them; the caller frees it. */
+static struct an_provider *enabled_providers(const struct ipc_collect *session)
+{
+	struct an_provider *list = calloc(session->provider_count + 1, sizeof(*list));
+
+	for (size_t i = 0; list && i < session->provider_count; i++)
+		list[i] = (struct an_provider){
+			.name = session->providers[i].name,
+			.keywords = session->providers[i].keywords,
+			/* Where some were filtered out, that none came proves nothing. */
+			.level = session->providers[i].filter ? 0 : session->providers[i].level,
+		};
+	return list;
+}
+
 static int print_report(const struct collect_settings *s, const struct collect_facts *facts,
 			struct analysis *a, const struct analysis_child *child,
 			struct out *take_report)
 {
+	struct an_provider *enabled;
 	int code;
 
 	if (!take_report)
 		return EXIT_DONE;
+	enabled = enabled_providers(&s->session);
+	analysis_set_enabled(a, enabled);
 	if (facts->path && facts->written.file.error)
 		analysis_set_file_cut(a, strerror(facts->written.file.error));
 	else if (facts->path && facts->written.file.dropped)
 		analysis_set_file_cut(a, "the disk was too slow");
 	code = analysis_print(a, take_report, s->format, facts->path, child);
+	analysis_set_enabled(a, NULL);
+	free(enabled);
 	if (code == EXIT_DONE)
 		return out_close(take_report, code);
 	out_discard(take_report);

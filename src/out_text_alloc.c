@@ -149,7 +149,7 @@ static void put_exception(struct out *o, const struct an_value *v)
 		out_printf(o, "  and thrown again %" PRIu64 " times, %" PRIu64 " of them by await",
 			   again + async, async);
 	out_char(o, '\n');
-	put_counted(o, an_get(v, "messages"), "says", "text");
+	put_counted(o, an_get(v, "messages"), "says, for example,", "text");
 	put_counted(o, an_get(v, "sites"), "thrown in", "method");
 	put_counted(o, an_get(v, "caught_by"), "caught in", "method");
 }
@@ -211,8 +211,11 @@ static void put_jit_counts(struct out *o, const struct an_value *jit)
 	text_ms(jit, "time_ms", time, sizeof(time));
 	text_ms(jit, "waited_ms", waited, sizeof(waited));
 	text_bytes(jit, "code_bytes", code, sizeof(code));
-	out_printf(o, "  compiled   %" PRIu64 " methods, %s of code, time %s",
-		   an_get_u64(jit, "count", 0), code, time);
+	if (!text_has(jit, "count"))
+		out_printf(o, "  compiled   methods: not recorded, time %s", time);
+	else
+		out_printf(o, "  compiled   %" PRIu64 " methods, %s of code, time %s",
+			   an_get_u64(jit, "count", 0), code, time);
 	if (text_has(jit, "waited_ms"))
 		out_printf(o, ", of which the program waited %s", waited);
 	out_char(o, '\n');
@@ -270,16 +273,17 @@ static void put_slow(struct out *o, const struct an_value *slow)
 void text_jit(struct out *o, const struct an_value *jit, size_t top)
 {
 	text_head(o, "JIT AND LOADER");
-	if (!text_has(jit, "count")) {
+	if (!text_has(jit, "methods")) {
 		out_text(o, "  not recorded\n");
 		return;
 	}
 	put_jit_counts(o, jit);
 	put_slow(o, an_get(jit, "unoptimized"));
 	put_dynamic(o, an_get(jit, "dynamic"));
-	out_printf(o, "  assemblies %" PRIu64 " loaded, %" PRIu64 " unloaded\n",
-		   an_get_u64(jit, "assemblies.loaded", 0),
-		   an_get_u64(jit, "assemblies.unloaded", 0));
+	if (text_has(jit, "assemblies.loaded"))
+		out_printf(o, "  assemblies %" PRIu64 " loaded, %" PRIu64 " unloaded\n",
+			   an_get_u64(jit, "assemblies.loaded", 0),
+			   an_get_u64(jit, "assemblies.unloaded", 0));
 	put_jit_methods(o, an_get(jit, "methods"), top);
 }
 

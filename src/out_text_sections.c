@@ -109,7 +109,7 @@ static void put_hot_path(struct out *o, const struct an_value *path, size_t top)
 static void put_cpu_threads(struct out *o, const struct an_value *threads, size_t top)
 {
 	static const char *const columns[] = { "thread_id", "samples_on_cpu", "samples_waiting",
-					       "samples" };
+					       "samples_unknown", "samples" };
 	size_t rows = text_rows(threads, top > THREAD_ROWS ? THREAD_ROWS : top);
 	const struct an_value *v = rows ? threads->first : NULL;
 	struct table t;
@@ -118,15 +118,16 @@ static void put_cpu_threads(struct out *o, const struct an_value *threads, size_
 	if (!rows)
 		return;
 	out_char(o, '\n');
-	table_init(&t, "rrrrrl");
+	table_init(&t, "rrrrrrl");
 	table_cell(&t, "thread");
 	table_cell(&t, "running");
 	table_cell(&t, "waiting");
+	table_cell(&t, "unknown");
 	table_cell(&t, "samples");
 	table_cell(&t, "CPU time");
 	table_cell(&t, "name");
 	for (size_t i = 0; i < rows; i++, v = v->next) {
-		for (size_t c = 0; c < 4; c++) {
+		for (size_t c = 0; c < sizeof(columns) / sizeof(columns[0]); c++) {
 			text_number(v, columns[c], text, sizeof(text));
 			table_cell(&t, "%s", text_has(v, columns[c]) ? text : "?");
 		}
@@ -310,6 +311,12 @@ void text_gc(struct out *o, const struct an_value *gc, size_t top)
 	out_char(o, '\n');
 	if (an_get_u64(gc, "pauses", 1))
 		put_pauses(o, gc);
+	if (an_get_u64(gc, "pauses_dropped", 0))
+		out_printf(o,
+			   "               %" PRIu64
+			   " more, of collections that the recording cut at "
+			   "its start or end, not counted\n",
+			   an_get_u64(gc, "pauses_dropped", 0));
 	if (an_get_u64(gc, "other_suspensions", 0)) {
 		text_ms(gc, "other_suspensions_ms", text, sizeof(text));
 		out_printf(o,

@@ -207,7 +207,7 @@ void play_sample(struct play *p, uint64_t thread, double ms, unsigned type)
 
 const struct an_value *play_report(struct play *p)
 {
-	static const struct an_input input = { .file = "made-up" };
+	const struct an_input input = { .file = "made-up", .enabled = p->enabled };
 
 	if (!p->report) {
 		p->report = an_report_new(p->alloc);

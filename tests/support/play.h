@@ -37,6 +37,7 @@ struct play {
 	uint64_t stack_epoch;
 	int64_t process_id;
 	const char *thread_name;
+	const struct an_provider *enabled; /* what the recording asked for; NULL: not known */
 	enum nt_status status; /* the first that was not NT_OK; then nothing more is played */
 };
 

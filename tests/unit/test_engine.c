@@ -273,9 +273,52 @@ static void every_failing_allocation_is_survived(void **state)
 	}
 }
 
+/* Sections of a quiet program, recorded with these providers. */
+static void play_quiet(const struct an_provider *enabled)
+{
+	assert_true(play_begin(&p, NULL, an_classes, NULL));
+	p.enabled = enabled;
+	play_event(&p, NT_PROV_OTHER, 1, 1, 1, 3, NULL);
+	assert_non_null(play_report(&p));
+}
+
+/* What was asked for and did not come did not happen: 0, and no advice to ask for it. */
+static void enabled_and_silent_means_none(void **state)
+{
+	static const struct an_provider enough[] = {
+		{ "Microsoft-Windows-DotNETRuntime", 0x8001, 4 },
+		{ "System.Threading.Tasks.TplEventSource", 0x17B, 5 },
+		{ NULL, 0, 0 },
+	};
+	static const struct an_provider less[] = {
+		{ "Microsoft-Windows-DotNETRuntime", 0x10, 4 },
+		{ "System.Threading.Tasks.TplEventSource", 0x17B, 3 },
+		{ NULL, 0, 0 },
+	};
+
+	(void)state;
+	play_quiet(enough);
+	assert_int_equal(an_get(play_report(&p), "gc.count")->kind, AN_UINT);
+	assert_int_equal(an_get(play_report(&p), "exceptions.count")->kind, AN_UINT);
+	assert_int_equal(an_get(play_report(&p), "tasks.pending")->kind, AN_ARRAY);
+	assert_false(play_finds(&p, "gc.not-recorded"));
+	assert_false(play_finds(&p, "tasks.not-recorded"));
+	play_end(&p);
+	for (int known = 0; known < 2; known++) {
+		play_quiet(known ? less : NULL);
+		assert_int_equal(an_get(play_report(&p), "gc.count")->kind, AN_NULL);
+		assert_int_equal(an_get(play_report(&p), "exceptions.count")->kind, AN_NULL);
+		assert_int_equal(an_get(play_report(&p), "tasks.pending")->kind, AN_NULL);
+		assert_true(play_finds(&p, "gc.not-recorded"));
+		assert_true(play_finds(&p, "tasks.not-recorded"));
+		play_end(&p);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(enabled_and_silent_means_none, clear),
 		cmocka_unit_test_setup(classes_hear_what_they_want, clear),
 		cmocka_unit_test_setup(the_decoder_does_no_more_than_needed, clear),
 		cmocka_unit_test_setup(what_a_class_answers_ends_the_reading, clear),
