@@ -51,7 +51,12 @@ static const struct early_symbols_events events = { on_event, on_done };
 static void run(struct run *r, const struct fake_script *script)
 {
 	const char *sockets[1];
-	const struct early_symbols_config config = { sockets, 1, 500, 500 };
+	const struct early_symbols_config config = {
+		.sockets = sockets,
+		.socket_count = 1,
+		.timeout_ms = 500,
+		.stop_timeout_ms = 500,
+	};
 
 	assert_int_equal(uv_loop_init(&r->loop), 0);
 	fake_runtime_start(&r->fake, &r->loop, script);
