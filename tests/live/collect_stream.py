@@ -9,6 +9,7 @@ import re
 import select
 import signal
 import subprocess
+import termios
 import time
 
 from flood import flood
@@ -214,6 +215,7 @@ class Terminal:
             os.environ["TERM"] = "xterm"
             os.execv(PROGRAM, [PROGRAM, *map(str, args)])
         self.text = ""
+        self.before = termios.tcgetattr(self.fd)
 
     def read(self, seconds):
         end = time.monotonic() + seconds
@@ -233,6 +235,7 @@ class Terminal:
     def finish(self):
         self.read(20)
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        check(termios.tcgetattr(self.fd) == self.before, "the terminal is as it was")
         os.close(self.fd)
         return code
 
