@@ -243,7 +243,7 @@ static bool on_unnamed(void *ctx)
 	struct collection *c = ctx;
 
 	if (!c->settings->early_symbols || c->early || c->facts.stop_ns || c->finishing ||
-	    uv_hrtime() - c->early_end_ns < NAMES_PAUSE * c->early_took_ns)
+	    (c->early_again && uv_hrtime() - c->early_end_ns < NAMES_PAUSE * c->early_took_ns))
 		return false;
 	c->early_again = true;
 	start_early(c);
