@@ -63,7 +63,7 @@ static void put_note(const struct collect_progress *p, char *buf, size_t size)
 
 const char *collect_progress_text(const struct collect_progress *p, char *buf, size_t size)
 {
-	uint64_t s = p->elapsed_ns / 1000000000;
+	uint64_t s = (p->elapsed_ns + 500000000) / 1000000000;
 	char bytes[32], of[40] = "", note[80];
 
 	if (p->duration_ms)

@@ -263,7 +263,7 @@ def keys(folder):
 
 def lines(folder):
     """Without a terminal: no control codes; a line a minute; nothing with -q."""
-    with shop("net10", "idle", 100) as app:
+    with shop("net10", "idle", 200) as app:
         for quiet in (False, True):
             r = run("collect", "-p", app.pid, "--duration", "63s" if LONG else "2s", "-o",
                     os.path.join(folder, "line%d.nettrace" % quiet), *(["-q"] if quiet else []))
