@@ -104,18 +104,19 @@ class App:
                 os.unlink(path)
 
 
+def is_frozen(pid):
+    """Whether every thread of the process has stopped."""
+    states = []
+    for path in glob.glob("/proc/%d/task/*/stat" % pid):
+        with contextlib.suppress(OSError), open(path, encoding="utf-8") as f:
+            states.append(f.read().rsplit(")", 1)[1].split()[0])
+    return bool(states) and all(s == "T" for s in states)
+
+
 def freeze(pid):
     """SIGSTOP, and wait until every thread has stopped."""
     os.kill(pid, signal.SIGSTOP)
-
-    def all_stopped():
-        states = []
-        for path in glob.glob("/proc/%d/task/*/stat" % pid):
-            with contextlib.suppress(OSError), open(path, encoding="utf-8") as f:
-                states.append(f.read().rsplit(")", 1)[1].split()[0])
-        return states and all(s == "T" for s in states)
-
-    wait_until("all threads have stopped", all_stopped)
+    wait_until("all threads have stopped", lambda: is_frozen(pid))
 
 
 def shop(target, mode, seconds=60, **more):
