@@ -265,9 +265,6 @@ def machine():
 if __name__ == "__main__":
     if not os.path.isdir("/proc/self"):
         skip("there is no /proc")
-    # Its states last for moments (a runtime that is just starting), which a busy machine misses.
-    if os.environ.get("DRD_LONG") != "1":
-        skip("depends on moments: tools/test --long runs it")
     with scratch() as scratch_folder:
         ports_of_our_own()
         healthy()
