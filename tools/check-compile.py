@@ -15,6 +15,7 @@ import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDERS = ("nettrace", "analyzers", "src", "tests/support")
+WRAPPERS = ("ccache", "sccache", "distcc")  # meson puts one before the compiler where it is installed
 # Of the build's own compiler, for its output, or for linking.
 DROP_WITH_VALUE = ("-o", "-MQ", "-MF", "-c")
 DROP = ("-MD", "-Werror")
@@ -24,6 +25,8 @@ HEADER_ONLY = ["-Wno-unused-function", "-Wno-pragma-once-outside-header"]
 def clean(command):
     """The arguments of a compiler call that say how to compile, without what to and where to."""
     words, out = shlex.split(command), []
+    if os.path.basename(words[0]) in WRAPPERS:
+        del words[0]
     skip = True  # the compiler itself
     for word in words:
         if skip:
