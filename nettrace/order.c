@@ -9,6 +9,7 @@
  */
 #include "nettrace/decoder.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum { PAGE_BYTES = 64 * 1024 };
@@ -19,11 +20,96 @@ struct nt_held_page {
 	_Alignas(16) unsigned char data[];
 };
 
+/* A waiting row, short: a storm of events keeps hundreds of thousands.  Behind it the activity ids
+ * if it has any, then the payload.  V3, which has stacks in its rows, is in order and never waits.
+ */
 struct nt_held {
 	struct nt_held *next;
-	struct nt_held_page *page;
-	struct nt_row row; /* payload points behind this struct */
+	uint64_t ticks;
+	uint64_t offset;
+	uint64_t capture;
+	uint64_t thread;
+	size_t payload_bytes;
+	uint32_t metadata_id;
+	uint32_t sequence;
+	uint32_t thread_row;
+	uint32_t processor;
+	uint32_t stack_id;
+	uint32_t label_id;
+	uint32_t at; /* in the data of its page: below PAGE_BYTES, a longer row has a page alone */
+	bool sorted;
+	bool has_activity;
 };
+
+static struct nt_held_page *page_of(struct nt_held *h)
+{
+	unsigned char *data = (unsigned char *)h - h->at;
+
+	return (struct nt_held_page *)(void *)(data - offsetof(struct nt_held_page, data));
+}
+
+static bool is_zero(const uint8_t *p, size_t n)
+{
+	uint8_t any = 0;
+
+	for (size_t i = 0; i < n; i++)
+		any |= p[i];
+	return !any;
+}
+
+static void pack(struct nt_held *h, const struct nt_row *row, bool has_activity)
+{
+	uint8_t *behind = (uint8_t *)(h + 1);
+
+	*h = (struct nt_held){
+		.ticks = row->ticks,
+		.offset = row->offset,
+		.capture = row->capture,
+		.thread = row->thread,
+		.payload_bytes = row->payload_bytes,
+		.metadata_id = row->metadata_id,
+		.sequence = row->sequence,
+		.thread_row = row->thread_row,
+		.processor = row->processor,
+		.stack_id = row->stack_id,
+		.label_id = row->label_id,
+		.at = h->at,
+		.sorted = row->sorted,
+		.has_activity = has_activity,
+	};
+	if (has_activity) {
+		memcpy(behind, row->activity, sizeof(row->activity));
+		behind += sizeof(row->activity);
+	}
+	if (row->payload_bytes)
+		memcpy(behind, row->payload, row->payload_bytes);
+}
+
+/* The row again; its payload stays where it waits. */
+static void unpack(const struct nt_held *h, struct nt_row *ret_row)
+{
+	const uint8_t *behind = (const uint8_t *)(h + 1);
+
+	*ret_row = (struct nt_row){
+		.metadata_id = h->metadata_id,
+		.sequence = h->sequence,
+		.capture = h->capture,
+		.thread = h->thread,
+		.thread_row = h->thread_row,
+		.ticks = h->ticks,
+		.processor = h->processor,
+		.stack_id = h->stack_id,
+		.label_id = h->label_id,
+		.sorted = h->sorted,
+		.payload_bytes = h->payload_bytes,
+		.offset = h->offset,
+	};
+	if (h->has_activity) {
+		memcpy(ret_row->activity, behind, sizeof(ret_row->activity));
+		behind += sizeof(ret_row->activity);
+	}
+	ret_row->payload = behind;
+}
 
 static void drop_page(struct nt_decoder *d, struct nt_held_page *page)
 {
@@ -59,11 +145,14 @@ static struct nt_held_page *new_page(struct nt_decoder *d, size_t bytes)
 static struct nt_held *hold_row(struct nt_decoder *d, const struct nt_row *row)
 {
 	struct nt_queue *q = &d->queue;
+	bool has_activity = !is_zero(row->activity, sizeof(row->activity));
 	size_t bytes = sizeof(struct nt_held) + row->payload_bytes;
 	struct nt_held_page *page = q->fill;
 	struct nt_held *h;
 
-	bytes = (bytes + 15) & ~(size_t)15;
+	if (has_activity)
+		bytes += sizeof(row->activity);
+	bytes = (bytes + 7) & ~(size_t)7;
 	if (!page || bytes > page->room - page->used) {
 		struct nt_held_page *next = new_page(d, bytes);
 
@@ -74,21 +163,17 @@ static struct nt_held *hold_row(struct nt_decoder *d, const struct nt_row *row)
 		q->fill = page = next;
 	}
 	h = (struct nt_held *)(void *)(page->data + page->used);
+	h->at = (uint32_t)page->used;
 	page->used += bytes;
 	page->rows++;
-	h->next = NULL;
-	h->page = page;
-	h->row = *row;
-	h->row.payload = (const uint8_t *)(h + 1);
-	if (row->payload_bytes)
-		memcpy(h + 1, row->payload, row->payload_bytes);
+	pack(h, row, has_activity);
 	return h;
 }
 
 static bool before(const struct nt_decoder *d, uint32_t a, uint32_t b)
 {
-	const struct nt_row *x = &d->captures[a].head->row;
-	const struct nt_row *y = &d->captures[b].head->row;
+	const struct nt_held *x = d->captures[a].head;
+	const struct nt_held *y = d->captures[b].head;
 
 	if (x->ticks != y->ticks)
 		return x->ticks < y->ticks;
@@ -135,7 +220,8 @@ static enum nt_status pop(struct nt_decoder *d)
 	struct nt_queue *q = &d->queue;
 	struct nt_capture *c = &d->captures[q->heap[0]];
 	struct nt_held *h = c->head;
-	struct nt_held_page *page = h->page;
+	struct nt_held_page *page = page_of(h);
+	struct nt_row row;
 	enum nt_status st;
 
 	c->head = h->next;
@@ -146,7 +232,8 @@ static enum nt_status pop(struct nt_decoder *d)
 	if (q->heap_count)
 		sift_down(d, 0);
 	q->events--;
-	st = nt_deliver(d, &h->row);
+	unpack(h, &row);
+	st = nt_deliver(d, &row);
 	if (!--page->rows) {
 		if (page == q->fill && page->room == PAGE_BYTES) {
 			page->used = 0;
@@ -164,7 +251,7 @@ enum nt_status nt_queue_release(struct nt_decoder *d, uint64_t ticks)
 	struct nt_queue *q = &d->queue;
 	enum nt_status st = NT_OK;
 
-	while (st == NT_OK && q->heap_count && d->captures[q->heap[0]].head->row.ticks < ticks)
+	while (st == NT_OK && q->heap_count && d->captures[q->heap[0]].head->ticks < ticks)
 		st = pop(d);
 	return st;
 }
@@ -212,7 +299,7 @@ enum nt_status nt_queue_add(struct nt_decoder *d, struct nt_capture *c, const st
 	grown = nt_grow(d->alloc, q->heap, q->heap_count, &q->heap_room, sizeof(*grown));
 	if (!grown) {
 		q->events--;
-		h->page->rows--;
+		page_of(h)->rows--;
 		return nt_fail_nomem(d);
 	}
 	q->heap = grown;
@@ -231,7 +318,7 @@ void nt_queue_done(struct nt_decoder *d)
 
 		while (h) {
 			struct nt_held *next = h->next;
-			struct nt_held_page *page = h->page;
+			struct nt_held_page *page = page_of(h);
 
 			if (!--page->rows && page != q->fill)
 				d->alloc->realloc(d->alloc->ctx, page, 0);
