@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // More events than anybody wants: Flood awaits|events SECONDS [WORKERS [PER_SECOND]]
+// Steady work with awaits in it:  Flood work SECONDS AWAITS_PER_SECOND THREADS
+//     One worker that is busy all the time, with as much to compute between two awaits as makes that
+//     many a second undisturbed; THREADS wait.  A line "count NUMBER SECONDS" every 200 ms.
 using System;
 using System.Diagnostics;
 using System.Diagnostics.Tracing;
@@ -39,8 +42,62 @@ void Write(int worker)
     Interlocked.Add(ref done, n);
 }
 
+async Task Work(double awaitsPerSecond)
+{
+    // Computing is measured in rounds, not in time: a disturbed worker gets less of it done.
+    var rounds = Rounds(2 / awaitsPerSecond);
+    long n = 0;
+    while (clock.Elapsed.TotalSeconds < seconds)
+    {
+        await Part(rounds);
+        Volatile.Write(ref done, n += 2);
+    }
+}
+
+static async Task Part(long rounds)
+{
+    Compute(rounds);
+    await Task.Yield();
+}
+
+// How many rounds take that long.
+static long Rounds(double wanted)
+{
+    var best = double.MaxValue;
+    const long Many = 2_000_000;
+    for (var i = 0; i < 20; i++)
+    {
+        var begin = Stopwatch.GetTimestamp();
+        Compute(Many);
+        best = Math.Min(best, Stopwatch.GetElapsedTime(begin).TotalSeconds / Many);
+    }
+    return Math.Max(1, (long)(wanted / best));
+}
+
+static ulong Compute(long rounds)
+{
+    ulong x = 88172645463325252;
+    for (long i = 0; i < rounds; i++)
+    {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+    }
+    return x;
+}
+
 Console.WriteLine($"pid {Environment.ProcessId}");
-if (mode == "awaits")
+if (mode == "work")
+{
+    var threads = perSecond;
+    var gate = new ManualResetEvent(false);
+    for (var i = 0; i < threads; i++)
+        new Thread(() => gate.WaitOne(), 256 * 1024) { IsBackground = true }.Start();
+    var work = Task.Run(() => Work(workers));
+    while (!work.Wait(200))
+        Console.WriteLine(FormattableString.Invariant($"count {Volatile.Read(ref done)} {clock.Elapsed.TotalSeconds:F6}"));
+}
+else if (mode == "awaits")
     await Task.WhenAll(Enumerable.Range(0, workers).Select(_ => Task.Run(Await)));
 else
 {
