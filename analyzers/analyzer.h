@@ -11,6 +11,7 @@
  */
 
 #include "analyzers/calltree.h"
+#include "analyzers/cpu_source.h"
 #include "analyzers/methods.h"
 #include "analyzers/report.h"
 #include "nettrace/nettrace.h"
@@ -59,6 +60,7 @@ struct an_shared {
 	bool have_events, have_live, have_rundown;
 	uint64_t lost; /* events lost by the writer so far */
 	struct an_runtime runtime;
+	const struct an_cpu_time *cpu_time; /* NULL: not measured */
 	/* Set before any report() is called. */
 	const struct an_input *input;
 	const struct nt_decoder *decoder;

@@ -152,13 +152,13 @@ static enum nt_status fold(struct an_calltree *t, uint32_t *ret)
 	return NT_OK;
 }
 
-static enum nt_status add_stack(struct an_calltree *t, const struct nt_event *ev, uint32_t base,
-				uint32_t *ret)
+enum nt_status an_calltree_intern_frames(struct an_calltree *t, uint32_t base,
+					 const uint64_t *frames, size_t count, uint32_t *ret)
 {
 	uint32_t node = AN_NODE_NONE;
 
-	for (size_t i = ev->frame_count; i-- > 0;) {
-		struct an_node want = { .address = ev->stack[i], .parent = node, .leaf = !i };
+	for (size_t i = count; i-- > 0;) {
+		struct an_node want = { .address = frames[i], .parent = node, .leaf = !i };
 		enum nt_status st;
 
 		/* A return address may be the first byte of whatever comes next. */
@@ -198,7 +198,7 @@ enum nt_status an_calltree_intern(struct an_calltree *t, const struct nt_event *
 	}
 	base = an_methods_base(t->methods, ev);
 	if (!ev->stack_id)
-		return add_stack(t, ev, base, ret_node);
+		return an_calltree_intern_frames(t, base, ev->stack, ev->frame_count, ret_node);
 	c = cache_slot(t, ev);
 	if (c->stamp == t->stamp && c->stack_id == ev->stack_id && c->base == base) {
 		*ret_node = c->node;
@@ -206,7 +206,7 @@ enum nt_status an_calltree_intern(struct an_calltree *t, const struct nt_event *
 			t->folded++;
 		return NT_OK;
 	}
-	st = add_stack(t, ev, base, ret_node);
+	st = an_calltree_intern_frames(t, base, ev->stack, ev->frame_count, ret_node);
 	if (st == NT_OK)
 		*c = (struct cached){ t->stamp, ev->stack_id, base, *ret_node };
 	return st;

@@ -30,6 +30,11 @@ struct an_calltree *an_calltree_free(struct an_calltree *t); /* returns NULL */
 NT_MUST_CHECK enum nt_status an_calltree_intern(struct an_calltree *t, const struct nt_event *ev,
 						uint32_t *ret_node);
 
+/* The same for addresses from elsewhere, leaf first, of the process with that base epoch. */
+NT_MUST_CHECK enum nt_status an_calltree_intern_frames(struct an_calltree *t, uint32_t base,
+						       const uint64_t *frames, size_t count,
+						       uint32_t *ret_node);
+
 size_t an_calltree_count(const struct an_calltree *t); /* nodes, the root included */
 const struct an_node *an_calltree_node(const struct an_calltree *t, uint32_t node);
 /* The method of a node's frame, or NULL; valid once the trace has been read. */

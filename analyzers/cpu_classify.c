@@ -70,14 +70,14 @@ static bool do_types_mean_something(struct cpu_judge *j)
 	const struct cpu *c = j->cpu;
 	uint64_t managed = 0, all = 0;
 
-	if (c->source == CPU_SOURCE_UNIVERSAL)
+	if (j->source != AN_CPU_SAMPLER)
 		return true;
 	if (c->shared->runtime_major)
 		return c->shared->runtime_major != RUNTIME_9;
 	for (size_t i = 0; i < c->slot_count; i++) {
 		const struct cpu_slot *s = &c->slots[i];
 
-		if (cpu_judge_leaf(j, s->node) == LEAF_WAIT)
+		if (s->source != AN_CPU_SAMPLER || cpu_judge_leaf(j, s->node) == LEAF_WAIT)
 			continue;
 		for (unsigned bin = BIN_MANAGED; bin < BINS; bin++)
 			all += s->count[bin];
@@ -86,11 +86,13 @@ static bool do_types_mean_something(struct cpu_judge *j)
 	return all && managed * 100 >= all;
 }
 
-enum nt_status cpu_judge_init(struct cpu_judge *j, const struct cpu *cpu)
+enum nt_status cpu_judge_init(struct cpu_judge *j, const struct cpu *cpu, enum an_cpu_source source)
 {
 	const struct an_shared *s = cpu->shared;
 
-	*j = (struct cpu_judge){ .cpu = cpu, .kind_count = an_methods_count(s->methods) };
+	*j = (struct cpu_judge){ .cpu = cpu,
+				 .source = source,
+				 .kind_count = an_methods_count(s->methods) };
 	j->kinds = an_mem_array(s->alloc, j->kind_count, 1);
 	j->leaves = an_mem_array(s->alloc, an_calltree_count(s->tree), 1);
 	if (!j->kinds || !j->leaves) {
@@ -171,14 +173,25 @@ static enum cpu_state by_stack(enum cpu_leaf leaf, enum cpu_bin bin)
 	}
 }
 
-enum cpu_state cpu_judge_state(struct cpu_judge *j, uint32_t node, enum cpu_bin bin)
+/* A profiler of the operating system sees who runs. */
+static enum cpu_state by_claim(enum cpu_bin bin)
 {
+	return bin == BIN_OUTSIDE ? CPU_UNKNOWN : CPU_ON;
+}
+
+enum cpu_state cpu_judge_state(struct cpu_judge *j, const struct cpu_slot *slot, enum cpu_bin bin)
+{
+	enum cpu_state state;
+
 	if (bin == BIN_EVENT_WAIT)
 		return CPU_WAITING;
-	if (j->cpu->source == CPU_SOURCE_UNIVERSAL)
-		return CPU_ON;
-	return j->types_mean_something ? by_type(j, node, bin)
-				       : by_stack(cpu_judge_leaf(j, node), bin);
+	if (slot->source != AN_CPU_SAMPLER)
+		return by_claim(bin);
+	if (slot->level == LEVEL_IDLE)
+		return CPU_WAITING; /* whatever it looks like: it used no CPU */
+	state = j->types_mean_something ? by_type(j, slot->node, bin)
+					: by_stack(cpu_judge_leaf(j, slot->node), bin);
+	return state == CPU_UNKNOWN && slot->level == LEVEL_BUSY ? CPU_ON : state;
 }
 
 uint32_t cpu_judge_worker(struct cpu_judge *j, uint32_t node)
@@ -186,7 +199,7 @@ uint32_t cpu_judge_worker(struct cpu_judge *j, uint32_t node)
 	const struct an_calltree *tree = j->cpu->shared->tree;
 	uint32_t at = node;
 
-	if (j->cpu->source == CPU_SOURCE_UNIVERSAL)
+	if (j->source != AN_CPU_SAMPLER)
 		return node;
 	while (at != AN_NODE_NONE && kind_of(j, at) == AN_FRAME_POLL)
 		at = an_calltree_node(tree, at)->parent;

@@ -44,7 +44,7 @@ static double busy_cores(const struct cpu *c, const struct cpu_totals *t)
 {
 	int64_t observed = an_observed_ns(c->shared);
 
-	return observed > 0 && t->on_ns ? (double)t->on_ns / (double)observed : -1;
+	return observed > 0 && t->timed && t->on_ns ? (double)t->on_ns / (double)observed : -1;
 }
 
 static void check_hot(struct cpu_judge *j, const struct cpu_totals *t, const struct an_profile *p,
@@ -89,32 +89,32 @@ static void check_hot(struct cpu_judge *j, const struct cpu_totals *t, const str
 		       "Look at its loop and at who calls it: the hot path shows the callers.");
 }
 
-static void check_idle(const struct cpu *c, const struct cpu_totals *t, struct an_report *out)
+static void check_idle(const struct cpu_totals *t, struct an_report *out)
 {
-	double running = percent(t->samples[CPU_ON], c->samples);
+	double running = percent(t->samples[CPU_ON], t->all);
 
-	if (running >= IDLE_PERCENT || c->source != CPU_SOURCE_SAMPLER ||
-	    percent(t->samples[CPU_WAITING], c->samples) < WAITING_PERCENT)
+	if (running >= IDLE_PERCENT || t->source != AN_CPU_SAMPLER ||
+	    percent(t->samples[CPU_WAITING], t->all) < WAITING_PERCENT)
 		return;
-	an_add_finding(
-		out, AN_INFO, "cpu.mostly-waiting", "The process was mostly waiting, not computing",
-		an_report_printf(out,
-				 "%.1f %% of %" PRIu64
-				 " thread samples were running, %.1f %% waiting, %.1f %% "
-				 "unknown",
-				 running, c->samples, percent(t->samples[CPU_WAITING], c->samples),
-				 percent(t->samples[CPU_UNKNOWN], c->samples)),
-		"If it should be busy, see what it waits for: --view waiting.");
+	an_add_finding(out, AN_INFO, "cpu.mostly-waiting",
+		       "The process was mostly waiting, not computing",
+		       an_report_printf(out,
+					"%.1f %% of %" PRIu64
+					" thread samples were running, %.1f %% waiting, %.1f %% "
+					"unknown",
+					running, t->all, percent(t->samples[CPU_WAITING], t->all),
+					percent(t->samples[CPU_UNKNOWN], t->all)),
+		       "If it should be busy, see what it waits for: --view waiting.");
 }
 
 static void check_quality(const struct cpu_judge *j, const struct cpu_totals *t,
 			  struct an_report *out)
 {
 	const struct cpu *c = j->cpu;
-	int64_t interval = cpu_interval_ns(c);
-	double unresolved = percent(t->unresolved, c->samples);
+	int64_t interval = cpu_interval_ns(c, t->source);
+	double unresolved = percent(t->unresolved, t->all);
 
-	if (!j->types_mean_something)
+	if (!j->types_mean_something && t->measured * 2 < t->all)
 		an_add_finding(
 			out, AN_INFO, "cpu.state-estimated",
 			c->shared->runtime_major == 9
@@ -132,9 +132,9 @@ static void check_quality(const struct cpu_judge *j, const struct cpu_totals *t,
 						"name",
 						unresolved),
 			       an_report_printf(out, "%" PRIu64 " of %" PRIu64 " samples",
-						t->unresolved, c->samples),
+						t->unresolved, t->all),
 			       "Native code, stubs, or code whose name the trace does not hold.");
-	if (c->source == CPU_SOURCE_SAMPLER && interval > COARSE_NS)
+	if (t->source == AN_CPU_SAMPLER && interval > COARSE_NS)
 		an_add_finding(
 			out, AN_INFO, "cpu.coarse", "The profile is coarse: sampling took long",
 			an_report_printf(out, "%.1f ms between rounds of samples, %zu threads",
@@ -145,7 +145,7 @@ static void check_quality(const struct cpu_judge *j, const struct cpu_totals *t,
 		an_add_finding(out, AN_WARNING, "cpu.too-many-stacks",
 			       "Some samples are counted without their stack",
 			       an_report_printf(out, "%" PRIu64 " of %" PRIu64 " samples",
-						c->crowded, c->samples),
+						c->crowded, t->all),
 			       "Record for a shorter time.");
 }
 
@@ -157,7 +157,7 @@ enum nt_status cpu_findings(struct cpu_judge *j, const struct cpu_totals *t, str
 	if (st < 0)
 		return st;
 	check_hot(j, t, p, out);
-	check_idle(j->cpu, t, out);
+	check_idle(t, out);
 	check_quality(j, t, out);
 	return NT_OK;
 }

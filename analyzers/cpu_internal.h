@@ -3,8 +3,9 @@
 #define ANALYZERS_CPU_INTERNAL_H
 
 /*
- * Inside of the CPU analyzer: cpu.c counts while the trace is read, cpu_classify.c decides at the
- * end who was running, cpu_report.c writes the section.
+ * Inside of the CPU analyzer: cpu.c hears the events, cpu_samples.c counts samples of any source
+ * while the trace is read, cpu_classify.c decides at the end who was running, cpu_report.c writes
+ * the section.
  *
  * Names and the runtime's version come last, so samples are counted by thread, stack and by those
  * facts of their state that do not need names ("bins").
@@ -30,46 +31,57 @@ enum cpu_bin {
 	BINS
 };
 
-/* Samples of one thread with one stack. */
+/* How busy the OS says the thread was at the time of a sample (an_cpu_time). */
+enum cpu_level { LEVEL_UNMEASURED, LEVEL_IDLE, LEVEL_PARTLY, LEVEL_BUSY, LEVELS };
+
+/* Samples of one thread with one stack, one source and one level. */
 struct cpu_slot {
 	uint32_t thread, node;
+	uint8_t source; /* enum an_cpu_source */
+	uint8_t level; /* enum cpu_level */
 	uint32_t count[BINS];
-	uint64_t ns[BINS]; /* time until the next round of samples */
+	uint64_t ns[BINS]; /* time until the next round of samples, or the weight of the sample */
+};
+
+struct cpu_run_part {
+	uint32_t count; /* samples */
+	uint64_t ns;
 };
 
 struct cpu_run {
+	bool open;
 	uint32_t node;
 	int64_t start_ns, last_ns;
-	uint32_t managed, outside; /* samples */
-	uint64_t managed_ns, outside_ns;
+	struct cpu_run_part managed[LEVELS], outside[LEVELS];
 };
 
 struct cpu_thread {
 	uint64_t id;
 	char name[32]; /* "" unknown */
-	uint64_t samples;
+	uint64_t samples[AN_CPU_SOURCES];
+	int64_t first_ns, last_ns; /* samples */
+	uint64_t used_ns[LEVELS]; /* measured, while there were samples of that level */
 	uint32_t locks, waits; /* open intervals, by events */
 	uint64_t lost; /* events lost when the interval began: later ones may miss its end */
 	struct cpu_run run;
-	uint64_t last_round; /* of the newest sample; its time is not known yet */
-	bool last_managed, last_counts; /* last_counts: the newest sample is in the run */
+	int64_t newest_ns; /* the newest sample, whose time is not known yet */
+	uint64_t newest_round;
+	bool newest_managed, newest_waits; /* newest_waits: in the run */
 };
-
-enum cpu_source { CPU_SOURCE_NONE, CPU_SOURCE_SAMPLER, CPU_SOURCE_UNIVERSAL };
 
 enum { CPU_ROUNDS = 1024, CPU_GAP_BUCKETS = 10 * 1000, CPU_GAP_NS = 10 * 1000 };
 
 struct cpu {
 	struct an_shared *shared;
-	enum cpu_source source;
-	uint64_t samples;
+	uint64_t samples[AN_CPU_SOURCES];
 	struct cpu_thread *threads;
 	size_t thread_count, thread_cap;
 	struct nt_idmap by_id; /* thread id -> index */
 	struct cpu_slot *slots;
 	size_t slot_count, slot_cap;
-	struct nt_idmap by_stack; /* thread and node -> slot */
+	struct nt_idmap by_stack; /* thread, source, level and node -> slot */
 	uint64_t crowded; /* samples counted without their stack: too many slots */
+	uint64_t weight_ns, weighed; /* of samples of AN_CPU_PERF that had a weight */
 	/* Rounds: all threads are sampled at nearly the same time. */
 	int64_t rounds[CPU_ROUNDS]; /* when they began, by number modulo CPU_ROUNDS */
 	uint64_t round_count;
@@ -78,9 +90,34 @@ struct cpu {
 		*gaps; /* rounds by time to the next, in steps of CPU_GAP_NS; the last takes more */
 };
 
+struct analyzer {
+	struct cpu c;
+};
+
+/* --- cpu_samples.c --- */
+
+/* Events of the runtime that tell of waits. */
+enum {
+	CPU_CONTENTION_START = 81,
+	CPU_CONTENTION_STOP = 91,
+	CPU_WAIT_START = 301,
+	CPU_WAIT_STOP = 302,
+};
+
+/* A sample whose stack is a node already; the frames of sample do not count. */
+NT_MUST_CHECK enum nt_status cpu_add(struct cpu *c, enum an_cpu_source source, uint32_t node,
+				     const struct an_cpu_sample *sample);
+/* A wait of the thread began or ended, by events. */
+NT_MUST_CHECK enum nt_status cpu_note_wait(struct cpu *c, uint64_t thread_id, uint32_t event_id);
+/* The last sample of each thread is counted as well; once. */
+NT_MUST_CHECK enum nt_status cpu_samples_end(struct cpu *c);
+/* The median time between rounds; -1 when there are too few. */
+int64_t cpu_round_ns(const struct cpu *c);
+
 /* --- cpu_classify.c --- */
 
-enum cpu_state { CPU_ON, CPU_WAITING, CPU_UNKNOWN };
+/* The first three count samples, the last is the time of those that ran. */
+enum cpu_state { CPU_ON, CPU_WAITING, CPU_UNKNOWN, CPU_ON_NS };
 
 /* What the innermost frames of a stack say. */
 enum cpu_leaf {
@@ -93,37 +130,47 @@ enum cpu_leaf {
 
 struct cpu_judge {
 	const struct cpu *cpu;
+	enum an_cpu_source source; /* whose samples the section is about */
 	bool types_mean_something; /* see cpu_judge_init() */
 	uint8_t *kinds; /* by method: enum an_frame_kind + 1, 0 not yet known */
 	size_t kind_count;
 	uint8_t *leaves; /* by node: enum cpu_leaf + 1 */
 };
 
-NT_MUST_CHECK enum nt_status cpu_judge_init(struct cpu_judge *j, const struct cpu *cpu);
+NT_MUST_CHECK enum nt_status cpu_judge_init(struct cpu_judge *j, const struct cpu *cpu,
+					    enum an_cpu_source source);
 void cpu_judge_done(struct cpu_judge *j);
 enum cpu_leaf cpu_judge_leaf(struct cpu_judge *j, uint32_t node);
-enum cpu_state cpu_judge_state(struct cpu_judge *j, uint32_t node, enum cpu_bin bin);
+enum cpu_state cpu_judge_state(struct cpu_judge *j, const struct cpu_slot *slot, enum cpu_bin bin);
 /* The frame that the work of a running thread belongs to: past the calls that only wait or spin. */
 uint32_t cpu_judge_worker(struct cpu_judge *j, uint32_t node);
 
 /* --- cpu_report.c --- */
 
 struct cpu_thread_total {
-	uint64_t samples[AN_STATES]; /* by enum cpu_state */
-	uint64_t on_ns;
+	uint64_t samples[AN_STATES]; /* by enum cpu_state, without the time */
+	uint64_t all; /* of the section's source */
+	double level_on_ns[LEVELS]; /* running samples */
+	uint64_t on_ns; /* CPU time of the thread: measured, or that of its running samples */
+	bool measured;
 	bool shown;
 };
 
 struct cpu_totals {
-	uint64_t samples[AN_STATES];
+	enum an_cpu_source source; /* whose samples count */
+	uint64_t samples[AN_STATES]; /* ditto */
+	uint64_t all; /* samples */
+	uint64_t measured; /* of them, while the CPU use of their thread was measured */
 	uint64_t unresolved;
 	uint64_t on_ns;
+	bool timed; /* on_ns means something */
 	bool crowded; /* more threads were ready than there are cores */
 	struct cpu_thread_total *threads;
 };
 
-/* The median time between rounds; -1 when there are too few. */
-int64_t cpu_interval_ns(const struct cpu *c);
+/* The time one sample stands for, usually; -1 not known. */
+int64_t cpu_interval_ns(const struct cpu *c, enum an_cpu_source source);
+
 NT_MUST_CHECK enum nt_status cpu_report(struct cpu *c, struct an_report *out);
 
 /* --- cpu_findings.c --- */

@@ -7,22 +7,31 @@
 #include "analyzers/cpu_internal.h"
 #include "analyzers/grow.h"
 
-enum { MAX_HOT_FRAMES = 512, NAME_BYTES = 512, MIN_GAPS = 3 };
+enum { MAX_HOT_FRAMES = 512, NAME_BYTES = 512 };
 
-int64_t cpu_interval_ns(const struct cpu *c)
+int64_t cpu_interval_ns(const struct cpu *c, enum an_cpu_source source)
 {
-	uint64_t all = 0, seen = 0;
-
-	for (size_t i = 0; i <= CPU_GAP_BUCKETS; i++)
-		all += c->gaps[i];
-	if (all < MIN_GAPS)
+	switch (source) {
+	case AN_CPU_SAMPLER:
+		return cpu_round_ns(c);
+	case AN_CPU_UNIVERSAL:
+		return c->shared->trace.sample_interval_ns;
+	case AN_CPU_PERF:
+		return c->weighed ? (int64_t)(c->weight_ns / c->weighed) : -1;
+	default:
 		return -1;
-	for (size_t i = 0; i <= CPU_GAP_BUCKETS; i++) {
-		seen += c->gaps[i];
-		if (seen * 2 >= all)
-			return (int64_t)i * CPU_GAP_NS + CPU_GAP_NS / 2;
 	}
-	return -1;
+}
+
+/* CPU samples tell best who runs, wall-clock samples alone who waits. */
+static enum an_cpu_source choose_source(const struct cpu *c)
+{
+	if (c->shared->options.view != AN_VIEW_CPU && c->samples[AN_CPU_SAMPLER])
+		return AN_CPU_SAMPLER;
+	for (unsigned i = AN_CPU_SOURCES; i-- > 1;)
+		if (c->samples[i])
+			return (enum an_cpu_source)i;
+	return AN_CPU_NONE;
 }
 
 static unsigned view_states(enum an_view view)
@@ -44,32 +53,97 @@ static const char *view_name(enum an_view view)
 	return names[view];
 }
 
+/* The state of a slot's samples of one kind, and the time of those that ran. */
+static enum cpu_state state_of(struct cpu_judge *j, const struct cpu_totals *t,
+			       const struct cpu_slot *s, enum cpu_bin bin, uint64_t *ret_ns)
+{
+	const struct cpu_thread_total *thread = &t->threads[s->thread];
+	enum cpu_state state = cpu_judge_state(j, s, bin);
+	double on_ns = thread->level_on_ns[s->level];
+	double used_ns = (double)j->cpu->threads[s->thread].used_ns[s->level];
+
+	*ret_ns = s->ns[bin];
+	if (state != CPU_ON || s->level == LEVEL_UNMEASURED)
+		return state;
+	*ret_ns = on_ns > 0 ? (uint64_t)((double)s->ns[bin] * used_ns / on_ns) : 0;
+	return state;
+}
+
+/* How long threads seem to have run while their use was measured. */
+static void sum_levels(const struct cpu *c, struct cpu_judge *j, struct cpu_totals *t)
+{
+	for (size_t i = 0; i < c->slot_count && t->source == AN_CPU_SAMPLER; i++) {
+		const struct cpu_slot *s = &c->slots[i];
+
+		if (s->source != AN_CPU_SAMPLER || s->level == LEVEL_UNMEASURED)
+			continue;
+		for (unsigned bin = 0; bin < BINS; bin++) {
+			if (!s->count[bin])
+				continue;
+			t->measured += s->count[bin];
+			if (cpu_judge_state(j, s, (enum cpu_bin)bin) == CPU_ON)
+				t->threads[s->thread].level_on_ns[s->level] += (double)s->ns[bin];
+		}
+	}
+}
+
+static void count_slot(struct cpu_judge *j, struct cpu_totals *t, struct an_profile *p,
+		       const struct cpu_slot *s)
+{
+	bool move = j->cpu->shared->options.view == AN_VIEW_CPU;
+	struct cpu_thread_total *thread = &t->threads[s->thread];
+
+	for (unsigned bin = 0; bin < BINS; bin++) {
+		uint32_t node = s->node, n = s->count[bin];
+		enum cpu_state state;
+		uint64_t ns;
+
+		if (!n)
+			continue;
+		state = state_of(j, t, s, (enum cpu_bin)bin, &ns);
+		t->all += n;
+		thread->all += n;
+		t->samples[state] += n;
+		thread->samples[state] += n;
+		if (cpu_judge_leaf(j, node) == LEAF_UNNAMED)
+			t->unresolved += n;
+		if (move && state == CPU_ON)
+			node = cpu_judge_worker(j, node);
+		an_profile_add(p, node, state, n);
+		if (state != CPU_ON)
+			continue;
+		thread->on_ns += ns;
+		an_profile_add(p, node, CPU_ON_NS, ns);
+	}
+}
+
 /* Sorts all samples into states; in the CPU view work is moved out of calls that only wait. */
 static void judge_samples(const struct cpu *c, struct cpu_judge *j, struct cpu_totals *t,
 			  struct an_profile *p)
 {
-	bool move = c->shared->options.view == AN_VIEW_CPU;
+	sum_levels(c, j, t);
+	for (size_t i = 0; i < c->slot_count; i++)
+		if (c->slots[i].source == t->source)
+			count_slot(j, t, p, &c->slots[i]);
+}
 
-	for (size_t i = 0; i < c->slot_count; i++) {
-		const struct cpu_slot *s = &c->slots[i];
+/* What the OS measured counts more than what samples say. */
+static void measure_threads(const struct cpu *c, struct cpu_totals *t)
+{
+	const struct an_cpu_time *time = c->shared->cpu_time;
+	int64_t interval = cpu_interval_ns(c, t->source);
 
-		for (unsigned bin = 0; bin < BINS; bin++) {
-			enum cpu_state state;
-			uint32_t node = s->node;
+	for (size_t i = 0; i < c->thread_count && time; i++) {
+		const struct cpu_thread *x = &c->threads[i];
+		int64_t used = t->threads[i].all
+				       ? time->used_ns(time->ctx, x->id, x->first_ns,
+						       x->last_ns + (interval > 0 ? interval : 0))
+				       : -1;
 
-			if (!s->count[bin])
-				continue;
-			state = cpu_judge_state(j, node, (enum cpu_bin)bin);
-			t->samples[state] += s->count[bin];
-			t->threads[s->thread].samples[state] += s->count[bin];
-			if (state == CPU_ON)
-				t->threads[s->thread].on_ns += s->ns[bin];
-			if (cpu_judge_leaf(j, node) == LEAF_UNNAMED)
-				t->unresolved += s->count[bin];
-			if (move && state == CPU_ON)
-				node = cpu_judge_worker(j, node);
-			an_profile_add(p, node, state, s->count[bin]);
-		}
+		if (used < 0)
+			continue;
+		t->threads[i].on_ns = (uint64_t)used;
+		t->threads[i].measured = true;
 	}
 }
 
@@ -80,17 +154,25 @@ static void judge_samples(const struct cpu *c, struct cpu_judge *j, struct cpu_t
 static void sum_time(const struct cpu *c, struct cpu_totals *t)
 {
 	double most = (double)an_observed_ns(c->shared) * (double)c->shared->trace.processors;
-	double sum = 0;
+	double sum = 0, measured = 0;
 
-	for (size_t i = 0; i < c->thread_count; i++)
+	measure_threads(c, t);
+	t->timed = cpu_interval_ns(c, t->source) > 0;
+	for (size_t i = 0; i < c->thread_count; i++) {
 		sum += (double)t->threads[i].on_ns;
+		if (t->threads[i].measured)
+			measured += (double)t->threads[i].on_ns;
+	}
 	t->on_ns = (uint64_t)sum;
-	if (most <= 0 || sum <= most)
+	if (most <= 0 || sum <= most || sum <= measured)
 		return;
 	t->crowded = true;
 	t->on_ns = (uint64_t)most;
+	most = most > measured ? most - measured : 0;
 	for (size_t i = 0; i < c->thread_count; i++)
-		t->threads[i].on_ns = (uint64_t)((double)t->threads[i].on_ns * most / sum);
+		if (!t->threads[i].measured)
+			t->threads[i].on_ns =
+				(uint64_t)((double)t->threads[i].on_ns * most / (sum - measured));
 }
 
 static void add_percent(struct an_value *v, const char *name, uint64_t part, uint64_t whole)
@@ -156,7 +238,7 @@ static const struct cpu_thread_total *next_thread(const struct cpu *c, struct cp
 	for (size_t i = 0; i < c->thread_count; i++) {
 		struct cpu_thread_total *x = &t->threads[i];
 
-		if (x->shown || !c->threads[i].samples)
+		if (x->shown || !x->all)
 			continue;
 		if (!best ||
 		    an_profile_sum(x->samples, states) > an_profile_sum(best->samples, states)) {
@@ -176,8 +258,6 @@ static void add_threads(const struct cpu *c, struct cpu_totals *t, unsigned stat
 {
 	struct an_value *list = an_add_array(cpu, "threads");
 	size_t top = c->shared->options.top;
-	bool timed = c->source == CPU_SOURCE_SAMPLER ? cpu_interval_ns(c) > 0
-						     : c->shared->trace.sample_interval_ns > 0;
 
 	if (!top || top > MAX_THREAD_ROWS)
 		top = MAX_THREAD_ROWS;
@@ -197,20 +277,21 @@ static void add_threads(const struct cpu *c, struct cpu_totals *t, unsigned stat
 			an_add_text(v, "name", c->threads[k].name);
 		else
 			an_add_null(v, "name");
-		an_add_uint(v, "samples", c->threads[k].samples);
+		an_add_uint(v, "samples", x->all);
 		an_add_uint(v, "samples_on_cpu", x->samples[CPU_ON]);
 		an_add_uint(v, "samples_waiting", x->samples[CPU_WAITING]);
 		an_add_uint(v, "samples_unknown", x->samples[CPU_UNKNOWN]);
 		/* Where nothing is known of any sample, 0 would be a guess. */
-		if (timed && x->samples[CPU_ON] + x->samples[CPU_WAITING])
+		if (x->measured || (t->timed && x->samples[CPU_ON] + x->samples[CPU_WAITING]))
 			an_add_double(v, "cpu_time_ms", (double)x->on_ns / 1e6, 3);
 		else
 			an_add_null(v, "cpu_time_ms");
+		an_add_bool(v, "cpu_time_measured", x->measured);
 	}
 }
 
-static enum nt_status add_hot_path(const struct cpu *c, const struct an_profile *p, unsigned states,
-				   uint64_t whole, struct an_value *list)
+static enum nt_status add_hot_path(const struct cpu *c, const struct an_profile *p, bool merge,
+				   unsigned states, uint64_t whole, struct an_value *list)
 {
 	struct an_hot_frame *frames =
 		an_mem_array(c->shared->alloc, MAX_HOT_FRAMES, sizeof(*frames));
@@ -219,8 +300,7 @@ static enum nt_status add_hot_path(const struct cpu *c, const struct an_profile 
 
 	if (!frames)
 		return NT_ENOMEM;
-	st = an_profile_hot_path(p, states, c->source == CPU_SOURCE_UNIVERSAL, frames,
-				 MAX_HOT_FRAMES, &n);
+	st = an_profile_hot_path(p, states, merge, frames, MAX_HOT_FRAMES, &n);
 	for (size_t i = 0; i < n; i++) {
 		const struct an_profile_row *row = &p->rows[frames[i].row];
 		struct an_value *v = an_add_object(list, NULL);
@@ -237,15 +317,26 @@ static enum nt_status add_hot_path(const struct cpu *c, const struct an_profile 
 	return st;
 }
 
-static void add_interval(const struct cpu *c, struct an_value *v)
+static void add_interval(const struct cpu *c, enum an_cpu_source source, struct an_value *v)
 {
-	int64_t ns = c->source == CPU_SOURCE_UNIVERSAL ? c->shared->trace.sample_interval_ns
-						       : cpu_interval_ns(c);
+	int64_t ns = cpu_interval_ns(c, source);
 
 	if (ns > 0)
 		an_add_double(v, "interval_ms", (double)ns / 1e6, 2);
 	else
 		an_add_null(v, "interval_ms");
+}
+
+static const char *source_name(enum an_cpu_source source)
+{
+	static const char *const names[AN_CPU_SOURCES] = {
+		[AN_CPU_NONE] = "",
+		[AN_CPU_SAMPLER] = "sample-profiler",
+		[AN_CPU_UNIVERSAL] = "universal",
+		[AN_CPU_PERF] = "perf",
+	};
+
+	return names[source];
 }
 
 static void add_nothing(const struct cpu *c, struct an_value *v)
@@ -278,15 +369,14 @@ static enum nt_status add_samples(struct cpu *c, struct cpu_judge *j, struct cpu
 	if (st < 0)
 		return st;
 	whole = an_profile_sum(t->samples, states);
-	an_add_text(v, "source",
-		    c->source == CPU_SOURCE_UNIVERSAL ? "universal" : "sample-profiler");
+	an_add_text(v, "source", source_name(t->source));
 	an_add_text(v, "view", view_name(c->shared->options.view));
-	an_add_uint(v, "samples", c->samples);
+	an_add_uint(v, "samples", t->all);
 	an_add_uint(v, "samples_on_cpu", t->samples[CPU_ON]);
 	an_add_uint(v, "samples_waiting", t->samples[CPU_WAITING]);
 	an_add_uint(v, "samples_unknown", t->samples[CPU_UNKNOWN]);
 	an_add_uint(v, "samples_unresolved", t->unresolved);
-	add_interval(c, v);
+	add_interval(c, t->source, v);
 	st = cpu_findings(j, t, p, out);
 	if (st == NT_OK)
 		st = an_profile_sort(p, states);
@@ -294,22 +384,23 @@ static enum nt_status add_samples(struct cpu *c, struct cpu_judge *j, struct cpu
 		return st;
 	add_methods(p, states, whole, v);
 	add_threads(c, t, states, v);
-	return add_hot_path(c, p, states, whole, an_add_array(v, "hot_path"));
+	return add_hot_path(c, p, t->source != AN_CPU_SAMPLER, states, whole,
+			    an_add_array(v, "hot_path"));
 }
 
 enum nt_status cpu_report(struct cpu *c, struct an_report *out)
 {
-	struct cpu_totals t = { 0 };
+	struct cpu_totals t = { .source = choose_source(c) };
 	struct cpu_judge j;
 	struct an_profile p;
 	enum nt_status st;
 
-	if (!c->samples) {
+	if (t.source == AN_CPU_NONE) {
 		add_nothing(c, an_add_object(an_report_root(out), "cpu"));
 		cpu_findings_none(c, out);
 		return NT_OK;
 	}
-	st = cpu_judge_init(&j, c);
+	st = cpu_judge_init(&j, c, t.source);
 	if (st < 0)
 		return st;
 	t.threads = an_mem_array(c->shared->alloc, c->thread_count, sizeof(*t.threads));

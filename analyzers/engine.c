@@ -107,6 +107,28 @@ enum nt_status an_engine_name(struct an_engine *e, const struct nt_event *ev)
 	return an_methods_event(e->shared.methods, ev);
 }
 
+enum nt_status an_engine_cpu_sample(struct an_engine *e, enum an_cpu_source source,
+				    const struct an_cpu_sample *sample)
+{
+	for (size_t i = 0; i < e->count; i++)
+		if (e->classes[i] == &an_class_cpu)
+			return an_cpu_add_sample(e->analyzers[i], source, sample);
+	return NT_OK;
+}
+
+enum nt_status an_engine_native_code(struct an_engine *e, uint64_t start, uint64_t last,
+				     const char *file, const char *function)
+{
+	if (!e->shared.methods)
+		return NT_OK;
+	return an_methods_native(e->shared.methods, start, last, file, function);
+}
+
+void an_engine_set_cpu_time(struct an_engine *e, const struct an_cpu_time *time)
+{
+	e->shared.cpu_time = time;
+}
+
 const struct an_shared *an_engine_borrow_shared(const struct an_engine *e)
 {
 	return &e->shared;

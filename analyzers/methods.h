@@ -60,6 +60,13 @@ void an_methods_describe_at(const struct an_methods *m, uint64_t addr, uint32_t 
 /* The module whose range holds addr, or "". */
 const char *an_methods_module_at(const struct an_methods *m, uint64_t addr, uint32_t epoch);
 
+/*
+ * Native code from outside the trace, of its one process, at [start, last] in a file.  function
+ * NULL: only the file is known.
+ */
+NT_MUST_CHECK enum nt_status an_methods_native(struct an_methods *m, uint64_t start, uint64_t last,
+					       const char *file, const char *function);
+
 /* Rises whenever the epoch of some address may have changed: cached epochs are stale then. */
 uint64_t an_methods_changes(const struct an_methods *m);
 

@@ -12,7 +12,7 @@
 
 #include "analyzers/analyzer.h"
 
-enum { AN_STATES = 3 }; /* kinds of weights kept apart */
+enum { AN_STATES = 4 }; /* kinds of weights kept apart */
 
 struct an_profile_row {
 	const struct an_method *method; /* NULL: no name */

@@ -142,6 +142,27 @@ static enum nt_status on_symbol(struct an_methods *m, uint32_t base, uint64_t st
 	return an_methods_load(m, base, start, last, method);
 }
 
+enum nt_status an_methods_native(struct an_methods *m, uint64_t start, uint64_t last,
+				 const char *file, const char *function)
+{
+	struct an_method_key key = { 0 };
+	enum nt_status st;
+	uint32_t method;
+
+	if (last < start || last - start >= MAX_SYMBOL_BYTES) {
+		m->bad_ranges++;
+		return NT_OK;
+	}
+	if (!function)
+		return on_mapping(m, 0, start, last, an_slice_of(file));
+	key.module = an_module_name(an_slice_of(file));
+	key.name = an_slice_of(function);
+	st = an_method_take(&m->table, &key, &method);
+	if (st < 0 || method == AN_METHOD_NONE)
+		return st;
+	return an_methods_load(m, 0, start, last, method);
+}
+
 enum nt_status an_universal_event(struct an_methods *m, const struct nt_event *ev)
 {
 	struct nt_value v[MAX_FIELDS];
