@@ -15,9 +15,10 @@
 #include "src/profiles.h"
 #include "src/trace_name.h"
 
-#define NS_PER_MS  UINT64_C(1000000)
-#define SECOND	   UINT64_C(1000000000)
-#define TIMEOUT_NS (10 * SECOND) /* unless --timeout says otherwise */
+#define NS_PER_MS	   UINT64_C(1000000)
+#define SECOND		   UINT64_C(1000000000)
+#define KEYWORD_CONTENTION UINT64_C(0x4000)
+#define TIMEOUT_NS	   (10 * SECOND) /* unless --timeout says otherwise */
 
 struct collect_args {
 	struct opt_list pids;
@@ -213,6 +214,18 @@ static int add_clr_events(const struct command *cmd, const struct collect_args *
 	return provider_set_add(set, &p, &error) ? -1 : wrong_list(cmd, "clrevents", &error);
 }
 
+/*
+ * From .NET 11 on the owner of a lock is known by its managed number alone; the rundown tells which
+ * thread that is.
+ */
+static uint64_t add_threads(const struct provider_set *set, uint64_t rundown)
+{
+	const struct provider *p = provider_set_find(set, PROVIDER_RUNTIME);
+	bool locks = p && (p->keywords & KEYWORD_CONTENTION);
+
+	return locks && rundown == IPC_RUNDOWN_DEFAULT ? IPC_RUNDOWN_THREADS : rundown;
+}
+
 /* --providers beats --profile beats --clrevents; without any, what the main analyzers want. */
 static int choose_providers(const struct command *cmd, const struct collect_args *args,
 			    struct provider_set *set, uint64_t *rundown)
@@ -234,6 +247,7 @@ static int choose_providers(const struct command *cmd, const struct collect_args
 	}
 	if (args->providers.count || args->profiles.count == 0)
 		*rundown = IPC_RUNDOWN_DEFAULT;
+	*rundown = add_threads(set, *rundown);
 	if (args->rundown_keyword &&
 	    !provider_clr_events_parse(args->rundown_keyword, rundown, &error))
 		return wrong_list(cmd, "rundown-keyword", &error);

@@ -19,6 +19,7 @@
 #include "src/command.h"
 #include "src/ipc_once.h"
 #include "src/log.h"
+#include "src/port_guard.h"
 #include "src/port_server.h"
 #include "src/process_info.h"
 #include "src/process_list.h"
@@ -43,6 +44,7 @@ struct port_feed {
 	const struct port_address *port;
 	char *directory; /* of the private port; NULL: a port that was asked for */
 	struct port_server *server;
+	struct port_guard *guard; /* NULL: nobody who comes waits for us */
 	struct child *child;
 	struct analysis_child child_end;
 	uv_timer_t timer; /* for the first to come; then for the command to end */
@@ -282,6 +284,8 @@ static bool start_child(struct port_feed *f)
 		return false;
 	}
 	f->child_started = true;
+	if (f->guard)
+		port_guard_watch(f->guard, child_pid(f->child));
 	f->child_end.pid = child_pid(f->child);
 	return true;
 }
@@ -392,6 +396,7 @@ static void feed_free(struct collect_feed *feed)
 		free(g->name);
 		free(g);
 	}
+	port_guard_end(f->guard);
 	if (f->directory)
 		child_remove_port(&f->own_port, f->directory);
 	free(f);
@@ -413,6 +418,20 @@ static void say_port(const struct port_feed *f)
 		 f->port->suspend ? "suspend" : "nosuspend");
 }
 
+/* Should we be killed, nobody is left waiting. */
+static void start_guard(struct port_feed *f)
+{
+	int error;
+
+	if (!collect_get_settings(f->run)->resume || (!f->directory && !f->port->suspend))
+		return;
+	f->guard = port_guard_start(port_server_fd(f->server), f->port, f->directory, &error);
+	if (!f->guard)
+		log_warn("should this program be killed, processes that wait for it go on waiting: "
+			 "%s",
+			 uv_strerror(error));
+}
+
 static bool open_port(struct port_feed *f)
 {
 	const struct collect_plan *plan = collect_get_plan(f->run);
@@ -428,6 +447,7 @@ static bool open_port(struct port_feed *f)
 					       : uv_strerror(error));
 		return false;
 	}
+	start_guard(f);
 	return true;
 }
 

@@ -383,8 +383,9 @@ bool ipc_collect_fall_back(struct ipc_collect *c, unsigned *version, unsigned *g
 		*gave_up |= has_filter(c) ? IPC_GAVE_UP_FILTER : 0u;
 		break;
 	case 4:
+		if (c->rundown_keywords != IPC_RUNDOWN_THREADS)
+			*gave_up |= IPC_GAVE_UP_RUNDOWN_KEYWORDS;
 		c->rundown_keywords = IPC_RUNDOWN_DEFAULT;
-		*gave_up |= IPC_GAVE_UP_RUNDOWN_KEYWORDS;
 		break;
 	case 3:
 		c->stacks = true;

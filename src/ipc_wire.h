@@ -138,6 +138,8 @@ struct ipc_provider {
 
 #define IPC_RUNDOWN_NONE    UINT64_C(0)
 #define IPC_RUNDOWN_DEFAULT UINT64_C(0x80020139)
+/* With the threads: a runtime that cannot (before .NET 9) sends the default without a word. */
+#define IPC_RUNDOWN_THREADS (IPC_RUNDOWN_DEFAULT | UINT64_C(0x10800))
 
 struct ipc_collect {
 	uint32_t buffer_mb; /* of the runtime's buffers, at least 1 */

@@ -352,6 +352,11 @@ void port_server_close(struct port_server *s, void (*closed)(void *ctx), void *c
 		unlink(s->address->path);
 }
 
+int port_server_fd(const struct port_server *s)
+{
+	return s->fd;
+}
+
 size_t port_server_dropped(const struct port_server *s)
 {
 	return s->dropped;

@@ -53,6 +53,9 @@ struct port_server *port_server_open(uv_loop_t *loop, const struct port_address 
  */
 void port_server_close(struct port_server *s, void (*closed)(void *ctx), void *ctx);
 
+/* The socket that it listens at. */
+int port_server_fd(const struct port_server *s);
+
 /* Connections that were dropped because they advertised nothing proper. */
 size_t port_server_dropped(const struct port_server *s);
 

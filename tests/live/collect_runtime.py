@@ -82,9 +82,22 @@ def stuck(folder):
           "late: says that older tasks are invisible", late.get("tasks"), late.get("findings"))
 
 
+def deadlock(folder):
+    """Threads from before the recording: on .NET 11 only the rundown tells who they are."""
+    with shop(target, "deadlock") as app:
+        report = collect(app, folder, "deadlock.nettrace", "--profile", "locks")
+    check([f["id"] for f in finding(report, "locks.")] == ["locks.deadlock"],
+          "deadlock: is found", report.get("findings"))
+    ids = sorted(t.get("thread_id") or 0 for d in report.get("locks", {}).get("deadlocks", [])
+                 for t in d.get("threads", []))
+    check(len(ids) == 2 and all(ids), "deadlock: of two known threads", report.get("locks"))
+
+
 with scratch() as folder:
     cpu(folder)
     gc(folder)
     if not native:
         stuck(folder)
+    if target in ("net8", "net11"):
+        deadlock(folder)
 done()

@@ -53,8 +53,9 @@ def exit_codes(folder):
     path = os.path.join(folder, "crash.nettrace")
     r = Running("collect", "-o", path, "--json", "--", SHOP, "cpu", "60")
     wait_until("crash: something is recorded", lambda: part_file(folder) > 0)
-    pid = int(subprocess.run(["pgrep", "-P", str(r.process.pid)], stdout=subprocess.PIPE,
-                             text=True).stdout.split()[0])
+    pid = int(subprocess.run(["pgrep", "-P", str(r.process.pid), "-f",
+                              "^" + os.path.dirname(SHOP)],
+                             stdout=subprocess.PIPE, text=True).stdout.split()[0])
     os.kill(pid, signal.SIGKILL)
     result = r.finish()
     check(result.code == 3, "crash: ours wins", result)
@@ -143,8 +144,31 @@ def grandchildren(folder):
           os.listdir(folder))
 
 
+def killed(folder):
+    """kill -9 of us, before the runtime was told to go on or after: it does not wait for ever."""
+    before = directories()
+    for i, moment in enumerate((0.02, 0.06, 0.12, 0.3)):
+        mark = "%s-%d" % (MARK, i)
+        done_file = os.path.join(folder, "done-%d" % i)
+        r = Running("collect", "-o", "none", "--", "sh", "-c",
+                    "%s idle 1 %s; echo $? >%s" % (SHOP, mark, done_file))
+        wait_until("killed: it has begun", lambda mark=mark: processes_with(mark) > 1)
+        time.sleep(moment)
+        r.signal(signal.SIGKILL)
+        r.finish()
+        wait_until("killed: the program ran to its end", lambda path=done_file: os.path.exists(path))
+    wait_until("killed: the ports are removed", lambda: directories() <= before)
+    nothing_left("killed", before)
+
+
+def processes_with(mark):
+    return len(subprocess.run(["pgrep", "-f", mark], stdout=subprocess.PIPE,
+                              text=True).stdout.split())
+
+
 if __name__ == "__main__":
     with scratch() as folder:
+        killed(folder)
         whole(folder)
         exit_codes(folder)
         told_to_stop(folder)

@@ -19,6 +19,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
+LONG = os.environ.get("DRD_LONG") == "1"
 TARGETS = ["net31", "net8", "net9", "net10", "net11", "aot10"]
 
 failures = []

@@ -122,6 +122,20 @@ def stopped_while_it_waits(folder):
         check(result.code in (0, 2), "stopped while it waits", result)
 
 
+def killed_while_it_waits(folder):
+    """kill -9 of us: a process that is about to come, or has just come, goes on."""
+    for moment in (0, 0.1, 0.3):
+        r, path = waiting(folder, "k.sock", "-o", "none")
+        with App([SHOP, "idle", "1"], env={"DOTNET_DiagnosticPorts": path}, wait=False) as app:
+            time.sleep(moment)
+            r.signal(signal.SIGKILL)
+            r.finish()
+            wait_until("killed: it has come and gone",
+                       lambda app=app: app.process.poll() is not None)
+            check(app.process.poll() == 0, "killed: it ran to its end", app.process.poll())
+        wait_until("killed: the socket is removed", lambda path=path: not os.path.exists(path))
+
+
 def connect(folder):
     with shop("net10", "cpu") as app:
         port = sockets(app.pid)[0]
@@ -225,6 +239,7 @@ if __name__ == "__main__":
         not_resumed(folder)
         default_port(folder)
         stopped_while_it_waits(folder)
+        killed_while_it_waits(folder)
         connect(folder)
         tcp(folder)
     done()

@@ -232,6 +232,18 @@ static void falling_back_says_what_was_given_up(void **state)
 	gave_up = 0;
 	assert_true(ipc_collect_fall_back(&c, &version, &gave_up));
 	assert_int_equal(gave_up, IPC_GAVE_UP_NO_RUNDOWN);
+
+	/* Threads in the rundown are a wish of ours: nothing was given up that anybody asked for.
+	 */
+	c = (struct ipc_collect){ 1, IPC_RUNDOWN_THREADS, true, false, &f, 1 };
+	c.provider_count = 0;
+	version = ipc_collect_version(&c);
+	gave_up = 0;
+	assert_int_equal(version, 4);
+	assert_true(ipc_collect_fall_back(&c, &version, &gave_up));
+	assert_int_equal(version, 2);
+	assert_int_equal(gave_up, 0);
+	assert_true(c.rundown_keywords == IPC_RUNDOWN_DEFAULT);
 }
 
 static enum ipc_status read_reply(const char *bytes, size_t len, struct ipc_reply *ret)
