@@ -30,12 +30,25 @@ struct an_options {
 	enum an_view view; /* which samples the CPU section ranks */
 };
 
+/* A thread as the operating system has it, watched while the recording went on. */
+struct an_os_thread {
+	uint64_t id; /* as events have it */
+	const char *name; /* ".NET TP Worker"; "" unknown */
+	char state; /* of /proc: 'R' running, 'S' sleeping, 'T' stopped, ...; 0: not known */
+	bool cpu_known;
+	uint64_t cpu_ns; /* used while it was watched */
+};
+
 /* What the world knows of the input beyond its bytes. */
 struct an_input {
 	const char *file; /* name to show; NULL: none */
 	const char *file_cut; /* why the file ends before what was analysed; NULL: it does not */
 	/* What the recording asked for; ends at a NULL name.  NULL: not known, as of a file. */
 	const struct an_provider *enabled;
+	/* All threads of the process at the end, by rising id; NULL: not known, as of a file. */
+	const struct an_os_thread *threads;
+	size_t thread_count;
+	uint64_t watched_ns; /* for how long they were watched */
 };
 
 /* From RuntimeInformation (187), which may come last: known only when reporting. */
@@ -80,6 +93,9 @@ bool an_was_enabled(const struct an_shared *shared, const char *provider, uint64
 /* Whether the trace looks like one of NativeAOT, whose names are not in the trace. */
 bool an_looks_native(const struct an_shared *shared);
 
+/* That thread, or NULL when it is not known.  Only when reporting. */
+const struct an_os_thread *an_find_os_thread(const struct an_shared *shared, uint64_t id);
+
 struct analyzer; /* each analyzer's own state */
 
 enum an_needs {
@@ -121,6 +137,7 @@ struct an_class {
 	enum nt_status (*report)(struct analyzer *a, struct an_report *out);
 	struct analyzer *(*free)(struct analyzer *a); /* returns NULL; accepts NULL */
 	unsigned needs; /* enum an_needs */
+	bool asked_only; /* part of a report only where it is named */
 	/* For the catalogue. */
 	const char
 		*symptom; /* what a user sees when this is the one to ask: "the service is slow" */
@@ -140,6 +157,7 @@ extern const struct an_class an_class_counters; /* EventCounters and Meters as t
 extern const struct an_class an_class_locks;
 extern const struct an_class an_class_threadpool;
 extern const struct an_class an_class_threads;
+extern const struct an_class an_class_stacks; /* what each thread was doing at the end */
 
 /* All of them, in the order of the report; ends at NULL. */
 extern const struct an_class *const an_classes[];

@@ -145,6 +145,22 @@ int64_t an_observed_ns(const struct an_shared *shared)
 	return end > 0 ? end : -1;
 }
 
+const struct an_os_thread *an_find_os_thread(const struct an_shared *shared, uint64_t id)
+{
+	const struct an_os_thread *t = shared->input->threads;
+	size_t low = 0, high = t ? shared->input->thread_count : 0;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (t[mid].id < id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return t && low < shared->input->thread_count && t[low].id == id ? &t[low] : NULL;
+}
+
 bool an_was_enabled(const struct an_shared *shared, const char *provider, uint64_t keywords,
 		    unsigned level)
 {

@@ -8,7 +8,7 @@
 #include "analyzers/grow.h"
 #include "analyzers/wait_frames.h"
 
-enum { NAME_BYTES = 512, LOCK_FRAMES = 8, PLACE_FRAMES = 64 };
+enum { NAME_BYTES = 512, LOCK_FRAMES = 8, REASON_FRAMES = 24, PLACE_FRAMES = 64 };
 
 static uint32_t caller(const struct an_stacks *s, uint32_t node)
 {
@@ -122,6 +122,33 @@ bool an_stack_waits(const struct an_stacks *s, uint32_t node)
 		node = caller(s, node);
 	}
 	return false;
+}
+
+const char *an_stack_waits_for(const struct an_stacks *s, uint32_t node)
+{
+	const char *what = NULL;
+
+	for (unsigned i = 0; i < REASON_FRAMES && node != AN_NODE_NONE; i++) {
+		const struct an_method *m = method(s, node);
+		const char *here = m ? an_frame_waits_for(m) : NULL;
+
+		if (m && !an_frame_is_library(m))
+			break;
+		if (here)
+			what = here;
+		node = caller(s, node);
+	}
+	return what;
+}
+
+bool an_stack_is_own(const struct an_stacks *s, uint32_t node)
+{
+	return s->site[node] != AN_NODE_NONE;
+}
+
+bool an_stack_is_leaf_own(const struct an_stacks *s, uint32_t node)
+{
+	return node != AN_NODE_NONE && s->site[node] == node;
 }
 
 static bool begins(const char *text, const char *with)

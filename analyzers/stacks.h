@@ -40,6 +40,16 @@ unsigned an_stack_pool(const struct an_stacks *s, uint32_t node); /* enum an_poo
 bool an_stack_waits(const struct an_stacks *s, uint32_t node);
 
 /*
+ * What a thread that waits with this stack waits for, for people; NULL where nothing says it.  The
+ * outermost of the library's innermost frames knows best: a task's Wait is made of an event's.
+ */
+const char *an_stack_waits_for(const struct an_stacks *s, uint32_t node);
+/* Whether any frame is outside the runtime's own libraries. */
+bool an_stack_is_own(const struct an_stacks *s, uint32_t node);
+/* Whether the innermost frame is. */
+bool an_stack_is_leaf_own(const struct an_stacks *s, uint32_t node);
+
+/*
  * The frames where the thread enters the lock it waits for: Monitor and Lock have frames from
  * .NET 10 on, Lock already in 9.
  */

@@ -85,6 +85,47 @@ static const struct row rows[] = {
 	{ "", "IL_STUB_PInvoke", AN_FRAME_NATIVE },
 };
 
+/* For whom the frame is not enough to tell that it waits, but says for what. */
+static const struct {
+	const char *type, *method, *what;
+} reasons[] = {
+	{ "System.Threading.Monitor", "Wait", "Monitor.Pulse" },
+	{ "System.Threading.Monitor", "ObjWait", "Monitor.Pulse" },
+	{ "System.Threading.Monitor", "Enter*", "a lock" },
+	{ "System.Threading.Monitor", "ReliableEnter*", "a lock" },
+	{ "System.Threading.Monitor", "TryEnter*", "a lock" },
+	{ "System.Threading.Lock", "Enter*", "a lock" },
+	{ "System.Threading.Lock", "TryEnter*", "a lock" },
+	{ "System.Threading.SemaphoreSlim", "Wait*", "a semaphore" },
+	{ "System.Threading.ReaderWriterLockSlim", "", "a reader-writer lock" },
+	{ "System.Threading.ManualResetEventSlim", "Wait", "an event" },
+	{ "System.Threading.CountdownEvent", "Wait", "a countdown" },
+	{ "System.Threading.Barrier", "SignalAndWait", "a barrier" },
+	{ "System.Threading.WaitHandle", "Wait*", "an event or handle" },
+	{ "System.Threading.Thread", "Sleep*", "Thread.Sleep" },
+	{ "System.Threading.Thread", "UninterruptibleSleep0", "Thread.Sleep" },
+	{ "System.Threading.Thread", "Join*", "a thread to end" },
+	{ "System.Threading.Tasks.Task", "InternalWait*", "a task" },
+	{ "System.Threading.Tasks.Task", "SpinThenBlockingWait", "a task" },
+	{ "System.Threading.Tasks.Task", "WaitAllBlockingCore", "tasks" },
+	{ "System.Threading.Tasks.Task", "WaitAnyCore", "one of some tasks" },
+	{ "System.Collections.Concurrent.BlockingCollection`1", "", "an item of a collection" },
+	{ "System.Threading.LowLevelLifoSemaphore", "Wait*", "work" },
+	{ "System.Threading.LowLevelLifoSemaphore", "Block*", "work" },
+	{ "System.Threading.LowLevelLifoSemaphoreBase", "", "work" },
+	{ "System.Threading.PortableThreadPool+WorkerThread", "WorkerThreadStart", "work" },
+	{ "System.Threading.PortableThreadPool+GateThread", "GateThreadStart", "its next look" },
+	{ "System.Threading.PortableThreadPool+WaitThread", "WaitThreadStart",
+	  "registered handles" },
+	{ "System.Threading.TimerQueue", "TimerThread", "the next timer" },
+	{ "System.Net.Sockets.SocketAsyncEngine", "EventLoop", "sockets" },
+	{ "Interop+Sys", "WaitForSocketEvents", "sockets" },
+	{ "Interop+Sys", "Read", "input" },
+	{ "Interop+Sys", "Poll", "input" },
+	{ "System.ConsolePal", "Read*", "input" },
+	{ "System.IO.FileSystemWatcher+RunningInstance", "", "changes of files" },
+};
+
 /* Where "Type[arguments]" ends in a raw name, or NULL when it is another type. */
 static const char *skip_type(const char *raw, const char *type)
 {
@@ -148,6 +189,17 @@ bool an_frame_waits_for_task(const struct an_method *m)
 		if (!strcmp(m->raw, names[i]))
 			return true;
 	return false;
+}
+
+const char *an_frame_waits_for(const struct an_method *m)
+{
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+		const char *name = skip_type(m->raw, reasons[i].type);
+
+		if (name && same_method(name, reasons[i].method))
+			return reasons[i].what;
+	}
+	return NULL;
 }
 
 bool an_frame_is_library(const struct an_method *m)

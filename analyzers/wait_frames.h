@@ -26,6 +26,10 @@ enum an_frame_kind an_frame_kind_of(const struct an_method *m);
 /* Frames in which a thread waits for a Task to end: sync over async. */
 bool an_frame_waits_for_task(const struct an_method *m);
 
+/* What a thread with this frame waits for, for people: "a semaphore"; NULL where it says nothing.
+ */
+const char *an_frame_waits_for(const struct an_method *m);
+
 /* Part of the runtime's own libraries: System.*, Microsoft.*, Interop and stubs. */
 bool an_frame_is_library(const struct an_method *m);
 

@@ -18,6 +18,7 @@ struct analysis {
 	const struct an_class *classes[MAX_CLASSES + 1];
 	const char *file_cut;
 	const struct an_provider *enabled;
+	const struct analysis_threads *threads;
 };
 
 const char *analysis_section(size_t i)
@@ -60,6 +61,8 @@ static void choose(struct analysis *a, const char *const *sections, size_t count
 	for (size_t i = 0; an_classes[i] && n < MAX_CLASSES; i++) {
 		const struct an_class *c = an_classes[i];
 
+		if (c->asked_only && !count)
+			continue;
 		if (c == &an_class_trace || report_chosen(&a->choice, c->name))
 			a->classes[n++] = c;
 	}
@@ -117,6 +120,16 @@ void analysis_set_enabled(struct analysis *a, const struct an_provider *enabled)
 	a->enabled = enabled;
 }
 
+void analysis_set_threads(struct analysis *a, const struct analysis_threads *threads)
+{
+	a->threads = threads;
+}
+
+void analysis_set_choice(struct analysis *a, const struct report_choice *choice)
+{
+	a->choice = *choice;
+}
+
 static void add_child(struct an_report *r, const struct analysis_child *child)
 {
 	struct an_value *v = an_add_object(an_report_root(r), "child");
@@ -136,7 +149,10 @@ int analysis_print(struct analysis *a, struct out *out, enum report_format forma
 {
 	const struct an_input input = { .file = file,
 					.file_cut = a->file_cut,
-					.enabled = a->enabled };
+					.enabled = a->enabled,
+					.threads = a->threads ? a->threads->rows : NULL,
+					.thread_count = a->threads ? a->threads->count : 0,
+					.watched_ns = a->threads ? a->threads->watched_ns : 0 };
 	struct an_report *r = an_report_new(NULL);
 	enum nt_status st = NT_ENOMEM;
 

@@ -14,6 +14,7 @@
 #include "analyzers/analyzer.h"
 #include "nettrace/nettrace.h"
 #include "src/output.h"
+#include "src/report_out.h"
 
 struct analysis;
 
@@ -44,6 +45,18 @@ enum nt_status analysis_name(struct analysis *a, const struct nt_event *ev);
 void analysis_set_enabled(struct analysis *a, const struct an_provider *enabled);
 /* Why the file to be named in the report lacks the end of the stream; static text. */
 void analysis_set_file_cut(struct analysis *a, const char *why);
+
+/* All threads of the process as the system had them at the end; must live until the report. */
+struct analysis_threads {
+	const struct an_os_thread *rows; /* by rising id */
+	size_t count;
+	uint64_t watched_ns;
+};
+
+void analysis_set_threads(struct analysis *a, const struct analysis_threads *threads);
+
+/* What the text shows, instead of all sections; its lists must live until then. */
+void analysis_set_choice(struct analysis *a, const struct report_choice *choice);
 
 /* What collect knows of the child it started; NULL where there was none. */
 struct analysis_child {

@@ -222,15 +222,19 @@ static const struct {
 	{ "threads", text_threads },
 };
 
-static void put_section(struct out *o, const struct an_value *v, size_t top)
+static void put_section(struct out *o, const struct an_value *v, const struct report_choice *choice)
 {
+	if (strcmp(v->name, "stacks") == 0) {
+		text_stacks(o, v, choice);
+		return;
+	}
 	for (size_t i = 0; i < sizeof(writers) / sizeof(writers[0]); i++) {
 		if (strcmp(writers[i].name, v->name) == 0) {
-			writers[i].put(o, v, top);
+			writers[i].put(o, v, choice->top);
 			return;
 		}
 	}
-	text_any(o, v, top);
+	text_any(o, v, choice->top);
 }
 
 bool report_chosen(const struct report_choice *choice, const char *section)
@@ -245,8 +249,19 @@ bool report_chosen(const struct report_choice *choice, const char *section)
 /* Members of the report that are no sections: the summary and the findings show them. */
 static bool is_section(const struct an_value *v)
 {
-	return (v->kind == AN_OBJECT || strcmp(v->name, "counters") == 0) &&
+	return (v->kind == AN_OBJECT || strcmp(v->name, "counters") == 0 ||
+		strcmp(v->name, "stacks") == 0) &&
 	       strcmp(v->name, "trace") != 0 && strcmp(v->name, "child") != 0;
+}
+
+/* Nothing in it that a person asked for who named no sections. */
+static bool is_empty(const struct an_value *v)
+{
+	if (strcmp(v->name, "tasks") == 0)
+		return !text_rows(an_get(v, "pending"), 0);
+	if (strcmp(v->name, "locks") == 0)
+		return !text_rows(an_get(v, "waiting"), 0);
+	return false;
 }
 
 void report_text(struct out *o, const struct an_value *root, const struct report_choice *choice)
@@ -254,7 +269,13 @@ void report_text(struct out *o, const struct an_value *root, const struct report
 	put_findings(o, root);
 	if (report_chosen(choice, "summary"))
 		text_summary(o, root);
-	for (const struct an_value *v = root->first; v; v = v->next)
+	for (size_t i = 0; choice->in_order && i < choice->count; i++) {
+		const struct an_value *v = an_get(root, choice->sections[i]);
+
+		if (v && is_section(v) && !is_empty(v))
+			put_section(o, v, choice);
+	}
+	for (const struct an_value *v = root->first; v && !choice->in_order; v = v->next)
 		if (is_section(v) && report_chosen(choice, v->name))
-			put_section(o, v, choice->top);
+			put_section(o, v, choice);
 }

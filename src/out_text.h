@@ -8,6 +8,7 @@
 
 #include "analyzers/report.h"
 #include "src/output.h"
+#include "src/report_out.h"
 #include "src/table.h"
 
 enum text_style { TEXT_PLAIN, TEXT_BOLD, TEXT_DIM, TEXT_RED, TEXT_YELLOW, TEXT_CYAN };
@@ -52,5 +53,6 @@ void text_tasks(struct out *o, const struct an_value *tasks, size_t top);
 void text_locks(struct out *o, const struct an_value *locks, size_t top);
 void text_threadpool(struct out *o, const struct an_value *pool, size_t top);
 void text_threads(struct out *o, const struct an_value *threads, size_t top);
+void text_stacks(struct out *o, const struct an_value *list, const struct report_choice *choice);
 
 #endif

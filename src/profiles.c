@@ -122,7 +122,7 @@ static const struct an_provider *wanted_by(const struct an_class *c)
 static const struct an_class *analyzer_at(size_t i)
 {
 	for (const struct an_class *const *c = an_classes; *c; c++)
-		if (wanted_by(*c) && wanted_by(*c)->name && i-- == 0)
+		if (!(*c)->asked_only && wanted_by(*c) && wanted_by(*c)->name && i-- == 0)
 			return *c;
 	return NULL;
 }

@@ -15,6 +15,9 @@ struct report_choice {
 	const char *const *sections;
 	size_t count; /* 0: all */
 	size_t top; /* rows of each table; 0: all */
+	bool in_order; /* the sections in the order they are named in, without empty ones */
+	bool no_merge; /* stacks one after the other */
+	bool all_stacks; /* those of the runtime's own threads, too */
 };
 
 bool report_chosen(const struct report_choice *choice, const char *section);

@@ -46,7 +46,7 @@ _drdotnet_trace()
 	mapfile -t COMPREPLY < <(compgen -f -- "$current")
 	if [[ $command == report && -n ${COMP_WORDS[2]} ]] && ((COMP_CWORD > 2)); then
 		mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W \
-			"summary cpu gc alloc tasks locks threadpool threads exceptions jit counters" \
+			"summary cpu gc alloc tasks locks threadpool threads exceptions jit counters stacks" \
 			-- "$current")
 	fi
 }

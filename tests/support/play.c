@@ -207,7 +207,11 @@ void play_sample(struct play *p, uint64_t thread, double ms, unsigned type)
 
 const struct an_value *play_report(struct play *p)
 {
-	const struct an_input input = { .file = "made-up", .enabled = p->enabled };
+	const struct an_input input = { .file = "made-up",
+					.enabled = p->enabled,
+					.threads = p->threads,
+					.thread_count = p->thread_count,
+					.watched_ns = p->watched_ns };
 
 	if (!p->report) {
 		p->report = an_report_new(p->alloc);

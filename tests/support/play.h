@@ -38,6 +38,10 @@ struct play {
 	int64_t process_id;
 	const char *thread_name;
 	const struct an_provider *enabled; /* what the recording asked for; NULL: not known */
+	/* What the system says of threads; NULL: nothing. */
+	const struct an_os_thread *threads;
+	size_t thread_count;
+	uint64_t watched_ns;
 	enum nt_status status; /* the first that was not NT_OK; then nothing more is played */
 };
 

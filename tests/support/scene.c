@@ -13,7 +13,8 @@ bool scene_begin_with(struct scene *s, const struct nt_alloc *alloc,
 		      const struct an_options *options)
 {
 	static const struct an_class *const classes[] = {
-		&an_class_trace, &an_class_locks, &an_class_threadpool, &an_class_threads, NULL,
+		&an_class_trace,   &an_class_locks,  &an_class_threadpool,
+		&an_class_threads, &an_class_stacks, NULL,
 	};
 
 	s->code = 0x7f0000000000;

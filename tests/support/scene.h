@@ -17,7 +17,7 @@
 #include "tests/support/play.h"
 
 struct scene {
-	struct play play; /* classes trace, locks, threadpool, threads */
+	struct play play; /* classes trace, locks, threadpool, threads, stacks */
 	uint64_t code; /* where the next method goes */
 };
 

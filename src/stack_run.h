@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SRC_STACK_RUN_H
+#define SRC_STACK_RUN_H
+
+/* From one process to the printed stacks of its threads. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/analysis.h"
+#include "src/collect_target.h"
+
+struct stack_wish {
+	const struct collect_target *target;
+	uint64_t watch_ms, timeout_ms;
+	enum report_format format;
+	bool no_merge, all;
+	const char *output; /* NULL: standard output */
+	bool force;
+};
+
+/* Returns an exit code; what went wrong has been said. */
+int stack_run(const struct stack_wish *wish);
+
+#endif

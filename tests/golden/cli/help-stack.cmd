@@ -1,0 +1,1 @@
+drdotnet-trace stack --help

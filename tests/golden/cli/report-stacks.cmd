@@ -1,0 +1,1 @@
+drdotnet-trace report fixtures/deadlock-net10.nettrace.zst stacks
