@@ -48,6 +48,7 @@ static struct analyzer *tasks_free(struct analyzer *a)
 		return NULL;
 	al = a->t.shared->alloc;
 	task_table_done(&a->t.table);
+	an_heap_tasks_free(a->t.heap);
 	nt_arena_done(&a->t.name_arena);
 	an_mem_free(al, a->t.names);
 	an_mem_free(al, a->t.threads);
@@ -67,7 +68,10 @@ static struct analyzer *tasks_new(struct an_shared *shared)
 	nt_arena_init(&a->t.name_arena, shared->alloc, MAX_NAME_BYTES);
 	nt_idmap_init(&a->t.names_by_hash, shared->alloc);
 	nt_idmap_init(&a->t.threads_by_id, shared->alloc);
-	return task_table_init(&a->t.table, shared->alloc) == NT_OK ? a : tasks_free(a);
+	if (task_table_init(&a->t.table, shared->alloc) < 0)
+		return tasks_free(a);
+	a->t.heap = an_heap_tasks_new(shared->alloc);
+	return a->t.heap ? a : tasks_free(a);
 }
 
 static bool tasks_wants(const struct nt_event_def *def)
@@ -78,7 +82,7 @@ static bool tasks_wants(const struct nt_event_def *def)
 	case NT_PROV_SAMPLER:
 		return true;
 	default:
-		return false;
+		return an_heap_tasks_wants(def);
 	}
 }
 
@@ -411,6 +415,8 @@ static enum nt_status tasks_event(struct analyzer *a, const struct nt_event *ev)
 
 	if (ev->def->provider_id == NT_PROV_SAMPLER)
 		return on_sample(t, ev);
+	if (ev->def->provider_id == NT_PROV_RUNTIME)
+		return an_heap_tasks_event(t->heap, ev);
 	t->recorded = true;
 	read_fields(&f, ev);
 	switch (ev->def->event_id) {

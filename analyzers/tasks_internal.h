@@ -9,6 +9,7 @@
 
 #include "analyzers/analyzer.h"
 #include "analyzers/task_table.h"
+#include "analyzers/tasks_heap.h"
 #include "nettrace/arena.h"
 #include "nettrace/idmap.h"
 
@@ -48,6 +49,7 @@ struct tasks {
 	struct tasks_thread *threads;
 	size_t thread_count, thread_cap;
 	struct nt_idmap threads_by_id;
+	struct an_heap_tasks *heap; /* what heap walks show, whatever events there are */
 	bool recorded; /* any event of TplEventSource */
 	bool operations; /* any TraceOperationBegin: .NET Core 3.1 sends none */
 	uint64_t begun, ended, scheduled, started, abandoned;

@@ -50,6 +50,7 @@ static void add_row(const struct tasks_row *row, struct an_value *list)
 		an_add_null(v, "thread_id");
 	else
 		an_add_uint(v, "thread_id", row->thread);
+	an_add_text(v, "source", "events");
 }
 
 static void add_known(struct an_value *v, const char *name, bool known, uint64_t n)
@@ -63,17 +64,21 @@ static void add_known(struct an_value *v, const char *name, bool known, uint64_t
 static void add_section(const struct tasks *t, const struct tasks_rows *r, struct an_value *v)
 {
 	size_t top = t->shared->options.top;
+	size_t heap_rows = an_heap_tasks_count(t->heap);
+	bool walked = an_heap_tasks_facts(t->heap, 0) != NULL;
 	struct an_value *list;
 
 	an_add_bool(v, "recorded", t->recorded);
-	if (!t->recorded && !r->count) {
+	if (!t->recorded && !r->count && !walked) {
 		an_add_null(v, "pending");
 	} else {
 		list = an_add_array(v, "pending");
 		for (size_t i = 0; i < r->count && (!top || i < top); i++)
 			add_row(&r->rows[i], list);
+		an_heap_tasks_add_rows(t->heap, list, top);
 	}
-	add_known(v, "pending_kinds", t->recorded || r->count, r->count + r->not_kept);
+	add_known(v, "pending_kinds", t->recorded || r->count || walked,
+		  r->count + r->not_kept + heap_rows);
 	add_known(v, "healthy", t->recorded, r->healthy);
 	add_known(v, "operations_begun", t->operations, t->begun);
 	add_known(v, "operations_ended", t->operations, t->ended);
@@ -81,6 +86,7 @@ static void add_section(const struct tasks *t, const struct tasks_rows *r, struc
 	add_known(v, "started", t->recorded, t->started);
 	add_known(v, "abandoned", t->recorded, t->abandoned);
 	add_known(v, "untracked", t->recorded, t->table.untracked);
+	an_heap_tasks_add_facts(t->heap, v);
 }
 
 /* --- findings --- */
@@ -192,6 +198,10 @@ static void check_rows(const struct tasks *t, const struct tasks_rows *r, struct
 
 static void check_limits(const struct tasks *t, struct an_report *out)
 {
+	bool walked = an_heap_tasks_facts(t->heap, 0) != NULL;
+
+	if (!t->recorded && walked)
+		return;
 	if (!t->recorded) {
 		an_add_finding(
 			out, AN_INFO, "tasks.not-recorded",
@@ -201,17 +211,19 @@ static void check_limits(const struct tasks *t, struct an_report *out)
 			"profile.");
 		return;
 	}
-	an_add_finding(out, AN_INFO, "tasks.older-invisible",
-		       "Tasks pending since before the recording are invisible to events",
-		       t->operations || t->shared->runtime_major > 3
-			       ? an_report_printf(out,
-						  "%" PRIu64 " operations begun and %" PRIu64
-						  " ended while recording",
-						  t->begun, t->ended)
-			       : "the runtime (.NET Core 3.1 or older) does not tell when "
-				 "operations begin and end",
-		       "What got stuck earlier and was not touched since leaves no event. Record "
-		       "from the start of the trouble, or take a heap snapshot.");
+	if (!walked)
+		an_add_finding(
+			out, AN_INFO, "tasks.older-invisible",
+			"Tasks pending since before the recording are invisible to events",
+			t->operations || t->shared->runtime_major > 3
+				? an_report_printf(out,
+						   "%" PRIu64 " operations begun and %" PRIu64
+						   " ended while recording",
+						   t->begun, t->ended)
+				: "the runtime (.NET Core 3.1 or older) does not tell when "
+				  "operations begin and end",
+			"What got stuck earlier and was not touched since leaves no event. Record "
+			"from the start of the trouble, or take a heap snapshot.");
 	if (t->abandoned)
 		an_add_finding(out, AN_WARNING, "tasks.abandoned",
 			       an_report_printf(out,
@@ -241,10 +253,12 @@ enum nt_status tasks_report(struct tasks *t, struct an_report *out)
 		t->recorded = an_was_enabled(t->shared, "System.Threading.Tasks.TplEventSource",
 					     KEYWORDS_TPL, 5);
 	st = tasks_rows_make(&rows, t);
-
+	if (st == NT_OK)
+		st = an_heap_tasks_finish(t->heap);
 	if (st == NT_OK) {
 		add_section(t, &rows, an_add_object(an_report_root(out), "tasks"));
 		check_rows(t, &rows, out);
+		an_heap_tasks_add_findings(t->heap, out);
 		check_limits(t, out);
 	}
 	tasks_rows_done(&rows);

@@ -41,6 +41,26 @@ static void put_chain(struct out *o, const struct an_value *chain, const char *m
 	text_more(o, rows, chain, 0, "frames");
 }
 
+/* What the walks of the heap were, and what they cost. */
+static void put_walks(struct out *o, const struct an_value *heap)
+{
+	const struct an_value *walks = an_get(heap, "walks");
+	const struct an_value *v = text_first(walks, text_rows(walks, 0));
+	char bytes[48], pause[48], start[48];
+
+	for (; v; v = v->next) {
+		text_bytes(v, "bytes", bytes, sizeof(bytes));
+		text_ms(v, "pause_ms", pause, sizeof(pause));
+		text_ms(v, "start_ms", start, sizeof(start));
+		out_printf(o,
+			   "  heap walk at %s: %" PRIu64
+			   " objects, %s; the program stood still for %s\n",
+			   start, an_get_u64(v, "objects", 0), bytes, pause);
+		if (!an_get_u64(v, "complete", 0))
+			out_text(o, "    not complete: what is pending may be more\n");
+	}
+}
+
 static void put_pending(struct out *o, const struct an_value *v, size_t top)
 {
 	uint64_t count = an_get_u64(v, "count", 1);
@@ -61,6 +81,8 @@ static void put_pending(struct out *o, const struct an_value *v, size_t top)
 	put_chain(o, an_get(v, "chain"), method, top);
 	if (text_has(v, "waiting_on"))
 		text_wrap(o, INDENT, "waits for ", an_get_text(v, "waiting_on", ""));
+	if (text_has(v, "kept_by"))
+		text_wrap(o, INDENT, "kept alive by ", an_get_text(v, "kept_by", ""));
 }
 
 void text_tasks(struct out *o, const struct an_value *tasks, size_t top)
@@ -76,6 +98,7 @@ void text_tasks(struct out *o, const struct an_value *tasks, size_t top)
 		return;
 	}
 	put_counts(o, tasks);
+	put_walks(o, an_get(tasks, "heap"));
 	if (!rows)
 		out_text(o, "  nothing else was pending when the recording ended\n");
 	for (size_t i = 0; i < rows; i++, v = v->next)

@@ -80,6 +80,34 @@ def check_stuck(program):
         check(f"{name}: an idle process is not busy", share < 0.01, share)
 
 
+def check_heap(program):
+    """Attached after everything was stuck: the heap alone shows each chain and what it waits on."""
+    r = report(program, "heap-stuck-net10")
+    if not r:
+        return
+    pending = [(row["method"].rpartition(".")[2], row["count"], row["state"], row["leaf"],
+                row["kept_by"], row["source"]) for row in r["tasks"]["pending"]]
+    never = "static field 'never', TaskCompletionSource<int>"
+    check("heap-stuck-net10: pending", sorted(pending[:3]) == [
+        ("HandleRequestAsync", 25, "pending", "source", never, "heap"),
+        ("PriceOrderAsync", 1, "blocked", "source", never, "heap"),
+        ("WaitGateAsync", 3, "pending", "semaphore", "static field 'gate', SemaphoreSlim", "heap"),
+    ], pending)
+    check("heap-stuck-net10: healthy", pending[3:] and pending[3][:4] ==
+          ("HealthyAsync", 1, "pending", "delay") and len(pending) == 4, pending)
+    chains = {row["method"]: row["chain"] for row in r["tasks"]["pending"]}
+    check("heap-stuck-net10: chain", chains["Shop.Stuck.HandleRequestAsync"] == CHAIN, chains)
+    check("heap-stuck-net10: blocked chain", chains["Shop.Stuck.PriceOrderAsync"] == CHAIN[:2],
+          chains)
+    walk = r["tasks"]["heap"]["walks"][0]
+    seen = [walk[k] for k in ("objects", "edges", "types", "roots", "statics", "lost_events",
+                              "objects_without_type_name", "complete")]
+    check("heap-stuck-net10: walk", seen == [646, 913, 175, 146, 95, 0, 0, True], seen)
+    ids = finding_ids(r)
+    check("heap-stuck-net10: one walk is no proof", "tasks.one-walk" in ids and
+          not ids & {"tasks.stuck", "tasks.sync-over-async", "tasks.deadlock"}, ids)
+
+
 def check_starve(program):
     """400 tasks scheduled and none of them started; pool threads block in Task.Wait."""
     for name, threads in (("starve-net8", 33), ("starve-net10", 32)):
@@ -156,6 +184,7 @@ def main():
         raise SystemExit(__doc__)
     program = sys.argv[1]
     check_stuck(program)
+    check_heap(program)
     check_starve(program)
     check_cpu(program)
     check_waits(program)
