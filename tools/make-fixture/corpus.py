@@ -157,6 +157,26 @@ def main():
     seed("ipc", "error", reply(0xFF, struct.pack("<I", 0x80131385)))
     seed("ipc", "environment", struct.pack("<I", 2) + text("A=b") + text("PATH=/bin"))
     seed("ipc", "environment-reply", reply(0, struct.pack("<IH", 64, 0)))
+    ring_seeds()
+
+
+def ring_record(kind, misc, body, extra=b""):
+    return struct.pack("<IHH", kind, misc, 8 + len(body) + len(extra)) + body + extra
+
+
+def ring_seeds():
+    """The first byte is the place in the ring, in words."""
+    behind = struct.pack("<IIQ", 1, 2, 3)
+    chain = struct.pack("<4Q", 2 ** 64 - 512, 10, 11, 12)
+    sample = ring_record(9, 2, struct.pack("<IIQQ", 1, 2, 3, 4) + chain)
+    mapping = ring_record(10, 1 << 14, struct.pack("<IIQQQ", 1, 2, 4096, 512, 0) + b"\x14" + bytes(23)
+                          + struct.pack("<II", 5, 2) + b"/lib/x.so" + bytes(7), behind)
+    name = ring_record(3, 0, struct.pack("<II", 1, 2) + b"worker" + bytes(2), behind)
+    fork = ring_record(7, 0, struct.pack("<IIIIQ", 1, 1, 3, 2, 5), behind)
+    lost = ring_record(2, 0, struct.pack("<QQ", 1, 40), behind)
+    seed("perf", "sample", b"\0" + sample)
+    seed("perf", "all", b"\x70" + sample + mapping + name + fork + lost + sample)
+    seed("perf", "maps", b"7f05bc800000-7f05bd000000 r-xp 000a1000 fe:00 4711     /usr/lib/x.so")
 
 
 if __name__ == "__main__":

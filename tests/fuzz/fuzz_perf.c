@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The kernel's ring buffer on arbitrary bytes, and lines of /proc/PID/maps. */
+
+#include "tests/fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/perf_files.h"
+#include "src/perf_record.h"
+
+enum { RING = 1024 };
+
+static void look_at_text(const char *text)
+{
+	if (strlen(text) > PERF_MAX_RECORD)
+		abort();
+}
+
+static void on_sample(void *ctx, const struct perf_sample *s)
+{
+	(void)ctx;
+	for (size_t i = 0; i < s->frame_count + s->kernel_frame_count; i++)
+		if (i < s->frame_count && s->frames[i] >= UINT64_C(0xfffffffffffff001))
+			abort();
+}
+
+static void on_mapping(void *ctx, const struct perf_mapping *m)
+{
+	(void)ctx;
+	look_at_text(m->file);
+	if (m->build_id_bytes > PERF_BUILD_ID_BYTES)
+		abort();
+}
+
+static void on_thread(void *ctx, const struct perf_thread *t)
+{
+	(void)ctx;
+	if (t->name)
+		look_at_text(t->name);
+}
+
+static const struct perf_sink sink = { on_sample, on_mapping, on_thread, on_thread };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct perf_scratch scratch;
+	struct perf_counts counts = { 0 };
+	struct perf_mapping m;
+	uint8_t *ring = malloc(RING);
+	char *line = malloc(size + 1);
+	uint64_t tail = size ? data[0] * 8u : 0;
+
+	if (!ring || !line)
+		abort();
+	memcpy(line, data, size);
+	line[size] = '\0';
+	if (perf_files_parse(line, &m) && !m.bytes)
+		abort();
+	if (size > RING)
+		size = RING;
+	for (size_t i = 1; i < size; i++)
+		ring[(tail + i - 1) % RING] = data[i];
+	if (size && perf_ring_read(ring, RING, tail, tail + size - 1, &scratch, &sink, NULL,
+				   &counts) != tail + size - 1)
+		abort();
+	free(ring);
+	free(line);
+	return 0;
+}
