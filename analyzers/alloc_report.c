@@ -19,10 +19,6 @@ enum {
 	EVIDENCE_ROWS = 3,
 };
 
-#define RATE_WARNING_BYTES_PER_S  200e6
-#define LARGE_WARNING_PERCENT	  25.0
-#define LARGE_WARNING_BYTES_PER_S 20e6
-
 /* A call site; the types allocated there are rows of another table. */
 struct site {
 	uint32_t node;
@@ -413,7 +409,7 @@ static void check_rate(const struct work *w, double seconds, struct an_report *o
 {
 	double rate = w->a->sum.bytes / seconds;
 
-	if (rate < RATE_WARNING_BYTES_PER_S)
+	if (rate < (an_limit(w->a->shared, AN_LIMIT_ALLOC_RATE) * 1e6))
 		return;
 	an_add_finding(
 		out, AN_WARNING, "alloc.rate",
@@ -430,7 +426,8 @@ static void check_large(const struct work *w, double seconds, struct an_report *
 	const struct alloc_sum *s = &w->a->sum;
 	double share = percent(s->large_bytes, s->bytes), rate = s->large_bytes / seconds;
 
-	if (share < LARGE_WARNING_PERCENT || rate < LARGE_WARNING_BYTES_PER_S)
+	if (share < an_limit(w->a->shared, AN_LIMIT_ALLOC_LARGE) ||
+	    rate < (an_limit(w->a->shared, AN_LIMIT_ALLOC_LARGE_RATE) * 1e6))
 		return;
 	an_add_finding(
 		out, AN_WARNING, "alloc.large-objects",

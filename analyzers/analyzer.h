@@ -12,6 +12,7 @@
 
 #include "analyzers/calltree.h"
 #include "analyzers/cpu_source.h"
+#include "analyzers/limit.h"
 #include "analyzers/methods.h"
 #include "analyzers/report.h"
 #include "nettrace/nettrace.h"
@@ -28,6 +29,7 @@ enum an_view { AN_VIEW_CPU, AN_VIEW_WALL, AN_VIEW_WAITING };
 struct an_options {
 	size_t top; /* rows of each list; 0 means all */
 	enum an_view view; /* which samples the CPU section ranks */
+	const struct an_limits *limits; /* of findings; NULL: as they are initially */
 };
 
 /* A thread as the operating system has it, watched while the recording went on. */
@@ -90,6 +92,8 @@ int64_t an_observed_ns(const struct an_shared *shared);
  */
 bool an_was_enabled(const struct an_shared *shared, const char *provider, uint64_t keywords,
 		    unsigned level);
+/* The limit of a finding, as the user wants it, in the unit of its table. */
+double an_limit(const struct an_shared *shared, enum an_limit which);
 /* Whether the trace looks like one of NativeAOT, whose names are not in the trace. */
 bool an_looks_native(const struct an_shared *shared);
 

@@ -8,16 +8,9 @@
 #include "analyzers/wait_frames.h"
 
 enum {
-	MIN_SAMPLES = 50, /* running samples below which no method is called hot */
-	HOT_PERCENT = 20, /* of the running samples, in one method */
-	IDLE_PERCENT = 5, /* running samples of all: mostly waiting, */
-	WAITING_PERCENT = 50, /* if so many are known to wait */
-	UNRESOLVED_PERCENT = 10,
-	COARSE_NS = 5 * 1000 * 1000, /* between rounds of samples */
+	WAITING_PERCENT = 50, /* known to wait, where it is called mostly waiting */
 	NAME_BYTES = 512,
 };
-
-#define BUSY_CORES 0.5
 
 void cpu_findings_none(const struct cpu *c, struct an_report *out)
 {
@@ -55,7 +48,7 @@ static void check_hot(struct cpu_judge *j, const struct cpu_totals *t, const str
 	const char *evidence;
 	char buf[NAME_BYTES];
 
-	if (t->samples[CPU_ON] < MIN_SAMPLES)
+	if ((double)t->samples[CPU_ON] < an_limit(j->cpu->shared, AN_LIMIT_CPU_HOT_SAMPLES))
 		return;
 	for (size_t i = 0; i < p->row_count && !row; i++) {
 		const struct an_profile_row *r = &p->rows[p->order[i]];
@@ -67,7 +60,7 @@ static void check_hot(struct cpu_judge *j, const struct cpu_totals *t, const str
 	if (!row)
 		return;
 	share = percent(row->self[CPU_ON], t->samples[CPU_ON]);
-	if (share < HOT_PERCENT)
+	if (share < an_limit(j->cpu->shared, AN_LIMIT_CPU_HOT))
 		return;
 	evidence = an_report_printf(out, "%" PRIu64 " of %" PRIu64 " running samples",
 				    row->self[CPU_ON], t->samples[CPU_ON]);
@@ -81,19 +74,21 @@ static void check_hot(struct cpu_judge *j, const struct cpu_totals *t, const str
 					    "%s; all running code together kept about %.2f "
 					    "cores busy",
 					    evidence, cores);
-	an_add_finding(out, cores >= BUSY_CORES ? AN_WARNING : AN_INFO, "cpu.hot-method",
-		       an_report_printf(out, "%.0f %% of the CPU samples are in %s%s", share,
-					an_profile_name(p, row, buf, sizeof(buf)),
-					row->method ? row->method->args : ""),
-		       evidence,
-		       "Look at its loop and at who calls it: the hot path shows the callers.");
+	an_add_finding(
+		out,
+		cores >= an_limit(j->cpu->shared, AN_LIMIT_CPU_HOT_CORES) ? AN_WARNING : AN_INFO,
+		"cpu.hot-method",
+		an_report_printf(out, "%.0f %% of the CPU samples are in %s%s", share,
+				 an_profile_name(p, row, buf, sizeof(buf)),
+				 row->method ? row->method->args : ""),
+		evidence, "Look at its loop and at who calls it: the hot path shows the callers.");
 }
 
-static void check_idle(const struct cpu_totals *t, struct an_report *out)
+static void check_idle(const struct cpu *c, const struct cpu_totals *t, struct an_report *out)
 {
 	double running = percent(t->samples[CPU_ON], t->all);
 
-	if (running >= IDLE_PERCENT || t->source != AN_CPU_SAMPLER ||
+	if (running >= an_limit(c->shared, AN_LIMIT_CPU_WAITING) || t->source != AN_CPU_SAMPLER ||
 	    percent(t->samples[CPU_WAITING], t->all) < WAITING_PERCENT)
 		return;
 	an_add_finding(out, AN_INFO, "cpu.mostly-waiting",
@@ -125,7 +120,7 @@ static void check_quality(const struct cpu_judge *j, const struct cpu_totals *t,
 			"every sample says that its thread was outside managed code",
 			"Stacks and wait events were used instead. Threads blocked at a lock look "
 			"busy unless contention events were recorded.");
-	if (unresolved >= UNRESOLVED_PERCENT)
+	if (unresolved >= an_limit(c->shared, AN_LIMIT_CPU_UNRESOLVED))
 		an_add_finding(out, AN_WARNING, "cpu.unresolved",
 			       an_report_printf(out,
 						"%.0f %% of the samples are in code without a "
@@ -134,7 +129,8 @@ static void check_quality(const struct cpu_judge *j, const struct cpu_totals *t,
 			       an_report_printf(out, "%" PRIu64 " of %" PRIu64 " samples",
 						t->unresolved, t->all),
 			       "Native code, stubs, or code whose name the trace does not hold.");
-	if (t->source == AN_CPU_SAMPLER && interval > COARSE_NS)
+	if (t->source == AN_CPU_SAMPLER &&
+	    (double)interval / 1e6 > an_limit(c->shared, AN_LIMIT_CPU_COARSE))
 		an_add_finding(
 			out, AN_INFO, "cpu.coarse", "The profile is coarse: sampling took long",
 			an_report_printf(out, "%.1f ms between rounds of samples, %zu threads",
@@ -157,7 +153,7 @@ enum nt_status cpu_findings(struct cpu_judge *j, const struct cpu_totals *t, str
 	if (st < 0)
 		return st;
 	check_hot(j, t, p, out);
-	check_idle(t, out);
+	check_idle(j->cpu, t, out);
 	check_quality(j, t, out);
 	return NT_OK;
 }

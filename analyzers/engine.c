@@ -173,6 +173,26 @@ bool an_was_enabled(const struct an_shared *shared, const char *provider, uint64
 	return false;
 }
 
+double an_limit(const struct an_shared *shared, enum an_limit which)
+{
+	return shared->options.limits ? shared->options.limits->value[which]
+				      : an_limit_specs[which].initial;
+}
+
+/* Figures of a report whose findings rest on other limits than usual say so. */
+static void add_limits(const struct an_shared *shared, struct an_report *out)
+{
+	struct an_value *v = NULL;
+
+	for (enum an_limit i = 0; i < AN_LIMITS; i++) {
+		if (an_limit(shared, i) == an_limit_specs[i].initial)
+			continue;
+		if (!v)
+			v = an_add_object(an_report_root(out), "limits");
+		an_add_double(v, an_limit_specs[i].name, an_limit(shared, i), AN_SHORTEST);
+	}
+}
+
 bool an_looks_native(const struct an_shared *shared)
 {
 	return shared->have_events && !shared->runtime.known && shared->trace.format == 4 &&
@@ -341,6 +361,7 @@ enum nt_status an_engine_report(struct an_engine *e, struct nt_decoder *d,
 		st = e->classes[i]->report(e->analyzers[i], out);
 	if (st == NT_OK && e->shared.methods)
 		st = an_methods_status(e->shared.methods);
+	add_limits(&e->shared, out);
 	an_report_seal(out);
 	e->shared.input = NULL;
 	e->shared.decoder = NULL;

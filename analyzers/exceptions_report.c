@@ -14,8 +14,6 @@ enum {
 	NAME_BYTES = 512,
 	THROW_FRAMES = 4, /* innermost frames among which an async re-raise shows */
 	MAX_CATCHERS_SHOWN = 5,
-	STORM_PER_S = 100,
-	STORM_CRITICAL_PER_S = 1000,
 	CUT_NS = 1000 * 1000 * 1000,
 };
 
@@ -324,11 +322,15 @@ static void check_storm(const struct ex_work *w, struct an_report *out)
 	uint64_t most = peak(w);
 	const struct ex_type *t;
 
-	if (most < STORM_PER_S || !w->x->type_count)
+	if ((double)most < an_limit(w->x->shared, AN_LIMIT_EXCEPTIONS_STORM) || !w->x->type_count)
 		return;
 	t = &w->x->types[w->order[0]];
 	an_add_finding(
-		out, most >= STORM_CRITICAL_PER_S ? AN_CRITICAL : AN_WARNING, "exceptions.storm",
+		out,
+		(double)most >= an_limit(w->x->shared, AN_LIMIT_EXCEPTIONS_STORM_CRITICAL)
+			? AN_CRITICAL
+			: AN_WARNING,
+		"exceptions.storm",
 		an_report_printf(out, "%" PRIu64 " exceptions were thrown within one second", most),
 		an_report_printf(out,
 				 "%" PRIu64 " new exceptions in all, and %" PRIu64

@@ -9,14 +9,7 @@
 #include "analyzers/grow.h"
 #include "analyzers/wait_frames.h"
 
-#define PAUSE_WARNING_MS      200.0
-#define PAUSE_CRITICAL_MS     1000.0
-#define TIME_WARNING_PERCENT  10.0
-#define TIME_CRITICAL_PERCENT 30.0
-#define FULL_PERCENT	      2.0
-#define SUSPEND_WARNING_MS    10.0
-
-enum { INDUCED_MANY = 5, MIN_OBSERVED_MS = 500 };
+enum { MIN_OBSERVED_MS = 500 };
 
 static const char *reason_name(uint32_t reason)
 {
@@ -248,9 +241,11 @@ static void check_pauses(const struct gc *g, struct an_report *out)
 {
 	double longest = ms(g->pauses.max_ns);
 
-	if (longest < PAUSE_WARNING_MS)
+	if (!g->pauses.count || longest < an_limit(g->shared, AN_LIMIT_GC_LONG_PAUSE))
 		return;
-	an_add_finding(out, longest >= PAUSE_CRITICAL_MS ? AN_CRITICAL : AN_WARNING,
+	an_add_finding(out,
+		       longest >= an_limit(g->shared, AN_LIMIT_GC_LONG_PAUSE_CRITICAL) ? AN_CRITICAL
+										       : AN_WARNING,
 		       "gc.long-pause",
 		       an_report_printf(out, "A garbage collection stopped the program for %.0f ms",
 					longest),
@@ -265,13 +260,16 @@ static void check_time(const struct gc *g, struct an_report *out)
 	int64_t observed = an_observed_ns(g->shared);
 	double percent;
 
-	if (observed < MIN_OBSERVED_MS * INT64_C(1000000))
+	if (!g->pauses.count || observed < MIN_OBSERVED_MS * INT64_C(1000000))
 		return;
 	percent = 100.0 * (double)g->pauses.total_ns / (double)observed;
-	if (percent < TIME_WARNING_PERCENT)
+	if (percent < an_limit(g->shared, AN_LIMIT_GC_TIME))
 		return;
 	an_add_finding(
-		out, percent >= TIME_CRITICAL_PERCENT ? AN_CRITICAL : AN_WARNING, "gc.time",
+		out,
+		percent >= an_limit(g->shared, AN_LIMIT_GC_TIME_CRITICAL) ? AN_CRITICAL
+									  : AN_WARNING,
+		"gc.time",
 		an_report_printf(out,
 				 "The program stood still for garbage collection %.0f %% of "
 				 "the time",
@@ -297,16 +295,20 @@ static void check_induced(const struct gc *g, const struct caller_row *rows, siz
 			who = an_report_printf(out, "%s%s%s (%" PRIu64 ")", who,
 					       *who ? ", " : "; asked for by ",
 					       rows[i].method->name, rows[i].count);
-	an_add_finding(out, g->induced >= INDUCED_MANY ? AN_WARNING : AN_INFO, "gc.induced",
-		       g->induced == 1 ? "One collection was asked for by code, not by need"
-				       : an_report_printf(
-						 out,
-						 "%" PRIu64
-						 " collections were asked for by code, not by need",
-						 g->induced),
-		       an_report_printf(out, "of %" PRIu64 " collections%s", g->started, who),
-		       "GC.Collect() makes the collector work harder for nothing in nearly all "
-		       "programs: remove the call.");
+	an_add_finding(
+		out,
+		(double)g->induced >= an_limit(g->shared, AN_LIMIT_GC_INDUCED_WARNING) ? AN_WARNING
+										       : AN_INFO,
+		"gc.induced",
+		g->induced == 1
+			? "One collection was asked for by code, not by need"
+			: an_report_printf(out,
+					   "%" PRIu64
+					   " collections were asked for by code, not by need",
+					   g->induced),
+		an_report_printf(out, "of %" PRIu64 " collections%s", g->started, who),
+		"GC.Collect() makes the collector work harder for nothing in nearly all "
+		"programs: remove the call.");
 }
 
 static void check_full(const struct gc *g, struct an_report *out)
@@ -315,7 +317,8 @@ static void check_full(const struct gc *g, struct an_report *out)
 	int64_t observed = an_observed_ns(g->shared);
 	double percent = observed > 0 ? 100.0 * (double)full->pause_ns / (double)observed : 0;
 
-	if (observed < MIN_OBSERVED_MS * INT64_C(1000000) || percent < FULL_PERCENT)
+	if (!full->count || observed < MIN_OBSERVED_MS * INT64_C(1000000) ||
+	    percent < an_limit(g->shared, AN_LIMIT_GC_FULL))
 		return;
 	an_add_finding(
 		out, AN_WARNING, "gc.full-blocking",
@@ -335,7 +338,7 @@ static void check_full(const struct gc *g, struct an_report *out)
 
 static void check_suspension(const struct gc *g, struct an_report *out)
 {
-	if (ms(g->suspend_max_ns) < SUSPEND_WARNING_MS)
+	if (!g->pauses.count || ms(g->suspend_max_ns) < an_limit(g->shared, AN_LIMIT_GC_SUSPENSION))
 		return;
 	an_add_finding(out, AN_WARNING, "gc.slow-suspension",
 		       an_report_printf(out, "Stopping all threads took up to %.1f ms",

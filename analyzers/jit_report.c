@@ -12,15 +12,6 @@
 enum {
 	NAME_BYTES = 512,
 	MAX_NAMES_SHOWN = 20,
-	STORM_PERCENT = 20, /* of the time, one thread compiling */
-	STORM_MIN_MS = 500,
-	STORM_METHODS = 1000, /* within one second */
-	DYNAMIC_MIN = 200,
-	DYNAMIC_PER_S = 10,
-	SLOW_MIN_SAMPLES = 100,
-	SLOW_PERCENT = 20, /* of the running samples */
-	REJECTED_MIN = 50,
-	REJECTED_PERCENT = 10,
 };
 
 static const char *const tier_names[TIERS] = {
@@ -352,9 +343,10 @@ static void check_storm(const struct jit *j, struct an_report *out)
 	int64_t observed = an_observed_ns(j->shared);
 	double share = observed > 0 ? 100.0 * (double)j->waited_ns / (double)observed : 0;
 	double ms = (double)j->waited_ns / 1e6;
-	bool slow = j->timed && share >= STORM_PERCENT && ms >= STORM_MIN_MS;
+	bool slow = j->timed && share >= an_limit(j->shared, AN_LIMIT_JIT_STORM) &&
+		    ms >= an_limit(j->shared, AN_LIMIT_JIT_STORM_TIME);
 
-	if (!slow && j->rate.peak < STORM_METHODS)
+	if (!slow && (double)j->rate.peak < an_limit(j->shared, AN_LIMIT_JIT_STORM_METHODS))
 		return;
 	an_add_finding(
 		out, AN_WARNING, "jit.storm",
@@ -376,7 +368,8 @@ static void check_dynamic(const struct jit *j, const struct an_sites *sites, str
 	const char *who = "";
 	char buf[NAME_BYTES];
 
-	if (j->dynamic_loaded < DYNAMIC_MIN || rate < DYNAMIC_PER_S)
+	if ((double)j->dynamic_loaded < an_limit(j->shared, AN_LIMIT_JIT_DYNAMIC) ||
+	    rate < an_limit(j->shared, AN_LIMIT_JIT_DYNAMIC_RATE))
 		return;
 	if (j->place_count)
 		who = an_report_printf(out, "; most of them for %s",
@@ -400,8 +393,8 @@ static void check_slow(const struct jit *j, const struct jit_rows *r, struct an_
 	const struct jit_row *row = r->count ? &r->row[0] : NULL;
 	char buf[NAME_BYTES];
 
-	if (!row || j->running < SLOW_MIN_SAMPLES ||
-	    percent(row->samples, j->running) < SLOW_PERCENT)
+	if (!row || (double)j->running < an_limit(j->shared, AN_LIMIT_JIT_TIER0_SAMPLES) ||
+	    percent(row->samples, j->running) < an_limit(j->shared, AN_LIMIT_JIT_TIER0))
 		return;
 	an_add_finding(
 		out, AN_WARNING, "jit.tier0-loop",
@@ -421,7 +414,8 @@ static void check_rejected(const struct jit *j, struct an_report *out)
 {
 	double share = percent(j->rejected, j->compiled);
 
-	if (j->rejected < REJECTED_MIN || share < REJECTED_PERCENT)
+	if ((double)j->rejected < an_limit(j->shared, AN_LIMIT_JIT_REJECTED) ||
+	    share < an_limit(j->shared, AN_LIMIT_JIT_REJECTED_SHARE))
 		return;
 	an_add_finding(out, AN_WARNING, "jit.r2r-rejected",
 		       an_report_printf(out, "Precompiled code of %" PRIu64 " methods was not used",

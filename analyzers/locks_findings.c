@@ -7,14 +7,10 @@
 #include "analyzers/locks_internal.h"
 #include "analyzers/stacks.h"
 
-#define MS		 UINT64_C(1000000)
-#define BLOCKED_NS	 (2000 * MS) /* waiting at the end */
-#define STUCK_NS	 (2000 * MS) /* the same stack at a lock, from the first sample on */
-#define SAMPLED_NS	 (500 * MS) /* ... and still sampled so short before the end */
-#define CONTENTION_NS	 (100 * MS) /* waited in all */
-#define CONTENTION_SHARE 0.10 /* of the time, as an average number of threads */
+#define MS	   UINT64_C(1000000)
+#define SAMPLED_NS (500 * MS) /* a stuck thread was still sampled so short before the end */
 
-enum { CONTENTION_COUNT = 10, MAX_FINDINGS = 3, MAX_NAMED = 4 };
+enum { MAX_FINDINGS = 3, MAX_NAMED = 4 };
 
 static double ms(uint64_t ns)
 {
@@ -104,7 +100,8 @@ static void check_cycles(const struct locks *l, const struct lock_graph *g, stru
 bool lock_thread_is_stuck(const struct locks *l, const struct lock_thread *t)
 {
 	if (!t->sampled || t->moved || t->contended ||
-	    an_ns_between(t->first_sample_ns, t->last_sample_ns) < STUCK_NS ||
+	    ms(an_ns_between(t->first_sample_ns, t->last_sample_ns)) <
+		    an_limit(l->shared, AN_LIMIT_LOCKS_SUSPECTED) ||
 	    an_ns_between(t->last_sample_ns, l->last_sample_ns) > SAMPLED_NS)
 		return false;
 	return an_stack_lock_frame(&l->stacks, t->node) != AN_LOCK_NO_FRAME;
@@ -178,7 +175,8 @@ static void check_blocked(const struct locks *l, const struct lock_graph *g, str
 	for (size_t i = 0; i < g->waiter_count; i++) {
 		const struct lock_waiter *w = &g->waiters[i];
 
-		if (w->age_ns < BLOCKED_NS || w->cycle != LOCK_NONE || w->orphaned)
+		if (ms(w->age_ns) < an_limit(l->shared, AN_LIMIT_LOCKS_BLOCKED) ||
+		    w->cycle != LOCK_NONE || w->orphaned)
 			continue;
 		if (!first)
 			first = w; /* the longest wait */
@@ -266,8 +264,9 @@ static size_t check_groups(const struct locks *l, const struct lock_rows *rows, 
 		if (!sum_group(rows, i, by, &g))
 			continue;
 		share = (double)g.total_ns / observed;
-		if (g.count < CONTENTION_COUNT || g.total_ns < CONTENTION_NS ||
-		    share < CONTENTION_SHARE)
+		if ((double)g.count < an_limit(l->shared, AN_LIMIT_LOCKS_CONTENTION_COUNT) ||
+		    ms(g.total_ns) < an_limit(l->shared, AN_LIMIT_LOCKS_CONTENTION_TIME) ||
+		    100 * share < an_limit(l->shared, AN_LIMIT_LOCKS_CONTENTION))
 			continue;
 		add_contention(l, &g, by, share, out);
 		found++;

@@ -7,13 +7,7 @@
 #include "analyzers/grow.h"
 #include "analyzers/tasks_internal.h"
 
-enum { MANY_THREADS = 4, MANY_QUEUED = 10, MANY_BEGUN = 3, MAX_CHAIN_SHOWN = 64 };
-
-#define OLD_MS	       1000.0 /* waiting longer is worth a word, whatever it waits for */
-#define NEVER_ENDED_MS 250.0 /* ditto when nothing of its kind has ended */
-#define BLOCKED_MS     250.0
-#define QUEUED_MS      500.0
-#define OUT_OF_LINE    3 /* times the longest that ended */
+enum { MANY_BEGUN = 3, MAX_CHAIN_SHOWN = 64 };
 
 static const char *state_name(enum tasks_state s)
 {
@@ -112,11 +106,14 @@ static bool is_stuck(const struct tasks *t, const struct tasks_row *row)
 
 	if (row->state != TASKS_AWAITING || row->timer)
 		return false;
-	if (op && !op->ended && op->begun >= MANY_BEGUN && ms(row->age_ns) >= NEVER_ENDED_MS)
+	if (op && !op->ended && op->begun >= MANY_BEGUN &&
+	    ms(row->age_ns) >= an_limit(t->shared, AN_LIMIT_TASKS_STUCK_NEVER_ENDED))
 		return true;
-	if (ms(row->age_ns) < OLD_MS)
+	if (ms(row->age_ns) < an_limit(t->shared, AN_LIMIT_TASKS_STUCK))
 		return false;
-	return !op || !op->ended || row->age_ns > OUT_OF_LINE * op->longest_ns;
+	return !op || !op->ended ||
+	       (double)row->age_ns >
+		       an_limit(t->shared, AN_LIMIT_TASKS_STUCK_TIMES) * (double)op->longest_ns;
 }
 
 static void add_stuck(const struct tasks *t, const struct tasks_row *row, struct an_report *out)
@@ -140,10 +137,14 @@ static void add_stuck(const struct tasks *t, const struct tasks_row *row, struct
 		"completed, or is slow.");
 }
 
-static void add_blocked(const struct tasks_row *row, struct an_report *out)
+static void add_blocked(const struct tasks *t, const struct tasks_row *row, struct an_report *out)
 {
 	an_add_finding(
-		out, row->count >= MANY_THREADS ? AN_CRITICAL : AN_WARNING, "tasks.sync-over-async",
+		out,
+		(double)row->count >= an_limit(t->shared, AN_LIMIT_TASKS_SYNC_CRITICAL)
+			? AN_CRITICAL
+			: AN_WARNING,
+		"tasks.sync-over-async",
 		row->count == 1
 			? an_report_printf(out,
 					   "Thread %" PRIu64 " is blocked in %s until a task ends",
@@ -184,10 +185,12 @@ static void check_rows(const struct tasks *t, const struct tasks_rows *r, struct
 				       "Tasks wait for each other in a circle",
 				       chain_text(row, out),
 				       "None of them can ever go on: break the circle.");
-		else if (row->state == TASKS_BLOCKED && ms(row->age_ns) >= BLOCKED_MS)
-			add_blocked(row, out);
-		else if (row->state == TASKS_QUEUED && row->count >= MANY_QUEUED &&
-			 ms(row->age_ns) >= QUEUED_MS)
+		else if (row->state == TASKS_BLOCKED &&
+			 ms(row->age_ns) >= an_limit(t->shared, AN_LIMIT_TASKS_SYNC))
+			add_blocked(t, row, out);
+		else if (row->state == TASKS_QUEUED &&
+			 (double)row->count >= an_limit(t->shared, AN_LIMIT_TASKS_QUEUED) &&
+			 ms(row->age_ns) >= an_limit(t->shared, AN_LIMIT_TASKS_QUEUED_AGE))
 			add_queued(t, row, out);
 		else if (is_stuck(t, row))
 			add_stuck(t, row, out);

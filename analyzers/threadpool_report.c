@@ -10,18 +10,10 @@
 #include "analyzers/threadpool_internal.h"
 #include "analyzers/wait_frames.h"
 
-#define MS		UINT64_C(1000000)
-#define STARVED_NS	(1000 * MS) /* all workers blocked, without a break */
-#define QUEUE_P95_NS	(100 * MS)
-#define QUEUE_OLDEST_NS (1000 * MS)
-
 enum {
-	STARVED_PERCENT = 95, /* of the samples of workers */
 	MIN_ROUNDS = 3, /* of samples in a window that says something */
-	MIN_ADJUSTMENTS = 3, /* for blocked workers, */
-	MIN_INJECTED = 2, /* that raised the number of threads */
+	MIN_INJECTED = 2, /* adjustments that raised the number of threads */
 	QUEUE_STARTED = 20,
-	QUEUE_WAITING = 10,
 	MAX_ROWS = 1000,
 	MAX_FRAMES = 24,
 	RUNTIME_3 = 3, /* its idle workers have no frame: they are never sampled */
@@ -71,6 +63,11 @@ static enum worker worker_of(const struct pool *p, struct judged *j, uint32_t no
 	return w == WORKER_RUNS && by_event ? WORKER_WAITS : w;
 }
 
+static double ms(uint64_t ns)
+{
+	return (double)ns / 1e6;
+}
+
 /* --- samples: windows in which every worker waits --- */
 
 struct window {
@@ -78,9 +75,12 @@ struct window {
 };
 
 /* More blocked workers than the pool starts at once: it added them because work was waiting. */
-static bool is_starved(const struct window *w, uint32_t rounds, uint32_t min_workers)
+static bool is_starved(const struct pool *p, const struct window *w, uint32_t rounds,
+		       uint32_t min_workers)
 {
-	return rounds >= MIN_ROUNDS && w->waits * 100 >= w->all * STARVED_PERCENT &&
+	return rounds >= MIN_ROUNDS &&
+	       100.0 * (double)w->waits >=
+		       (double)w->all * an_limit(p->shared, AN_LIMIT_POOL_STARVATION_BLOCKED) &&
 	       w->waits * 2 > (uint64_t)rounds * (2 * (uint64_t)min_workers + 1);
 }
 
@@ -113,7 +113,7 @@ static void judge_windows(const struct pool *p, struct judged *j)
 	for (size_t i = 0; i < POOL_WINDOWS; i++) {
 		double workers;
 
-		if (!is_starved(&windows[i], s->rounds[i], j->min_workers)) {
+		if (!is_starved(p, &windows[i], s->rounds[i], j->min_workers)) {
 			run_ns = 0;
 			continue;
 		}
@@ -207,6 +207,21 @@ static void judge_min(const struct pool *p, struct judged *j)
 		j->min_workers = 1;
 }
 
+/* Items that were started had waited long. */
+static bool was_slow(const struct pool *p, const struct judged *j)
+{
+	return j->queue->started >= QUEUE_STARTED &&
+	       ms(j->queue_p95_ns) >= an_limit(p->shared, AN_LIMIT_POOL_QUEUE_DELAY);
+}
+
+/* Items are queued that should have been started long ago. */
+static bool is_old(const struct pool *p, const struct judged *j)
+{
+	return (double)j->queue->waiting >=
+		       an_limit(p->shared, AN_LIMIT_POOL_QUEUE_DELAY_WAITING) &&
+	       ms(j->queue_oldest_ns) >= an_limit(p->shared, AN_LIMIT_POOL_QUEUE_DELAY_OLDEST);
+}
+
 static void judge_queue(struct pool *p, struct judged *j)
 {
 	for (size_t i = 0; i < POOL_SOURCES; i++) {
@@ -218,10 +233,7 @@ static void judge_queue(struct pool *p, struct judged *j)
 		j->queue_p95_ns = an_spread_percentile(&q->delays, 95);
 		j->queue_oldest_ns = pool_queue_oldest_ns(q, an_observed_ns(p->shared));
 	}
-	j->by_queue =
-		j->queue &&
-		((j->queue->started >= QUEUE_STARTED && j->queue_p95_ns >= QUEUE_P95_NS) ||
-		 (j->queue->waiting >= QUEUE_WAITING && j->queue_oldest_ns >= QUEUE_OLDEST_NS));
+	j->by_queue = j->queue && (was_slow(p, j) || is_old(p, j));
 }
 
 static enum nt_status judge(struct pool *p, struct judged *j)
@@ -237,8 +249,11 @@ static enum nt_status judge(struct pool *p, struct judged *j)
 	judge_queue(p, j);
 	judge_windows(p, j);
 	st = find_blockers(p, j);
-	j->by_samples = j->blocked_ns >= STARVED_NS && p->shared->runtime_major != RUNTIME_3;
-	j->by_adjustments = blocked >= MIN_ADJUSTMENTS && p->injected >= MIN_INJECTED;
+	j->by_samples = ms(j->blocked_ns) >= an_limit(p->shared, AN_LIMIT_POOL_STARVATION) &&
+			p->shared->runtime_major != RUNTIME_3;
+	j->by_adjustments =
+		(double)blocked >= an_limit(p->shared, AN_LIMIT_POOL_STARVATION_ADJUSTMENTS) &&
+		p->injected >= MIN_INJECTED;
 	return st;
 }
 

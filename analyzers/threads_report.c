@@ -20,12 +20,6 @@
 
 enum {
 	MIN_ALIKE = 5, /* threads of a group that is shown */
-	LEAK_ALIKE = 10,
-	LEAK_CREATED = 5, /* of them started during the recording */
-	GROWTH_THREADS = 50,
-	CHURN_CREATED = 200,
-	CHURN_PER_S = 100,
-	CHURN_ENDED_PERCENT = 80,
 	MAX_ROWS = 1000,
 	MAX_FRAMES = 24,
 	MAX_IDS = 8,
@@ -253,7 +247,8 @@ static size_t check_leaks(const struct threads *t, const struct groups *g, struc
 		const struct an_method *by = an_stack_site(&t->stacks, x->creator);
 		const char *evidence;
 
-		if (x->threads < LEAK_ALIKE || x->created < LEAK_CREATED || !is_leak(x))
+		if (x->threads < an_limit(t->shared, AN_LIMIT_THREADS_LEAK) ||
+		    x->created < an_limit(t->shared, AN_LIMIT_THREADS_LEAK_CREATED) || !is_leak(x))
 			continue;
 		evidence = an_report_printf(out,
 					    "%" PRIu32 " of them were started during the "
@@ -285,7 +280,7 @@ static void check_growth(const struct threads *t, struct an_report *out)
 
 		n += id->created && !id->ended && !(id->flags & AN_THREAD_POOL);
 	}
-	if (n < GROWTH_THREADS)
+	if ((double)n < an_limit(t->shared, AN_LIMIT_THREADS_GROWTH))
 		return;
 	an_add_finding(
 		out, AN_WARNING, "threads.growth",
@@ -301,8 +296,10 @@ static void check_churn(const struct threads *t, struct an_report *out)
 	double seconds = (double)an_observed_ns(t->shared) / 1e9;
 	double rate = seconds > 0 ? (double)t->ids.created / seconds : 0;
 
-	if (t->ids.created < CHURN_CREATED || rate < CHURN_PER_S ||
-	    t->ids.ended * 100 < t->ids.created * CHURN_ENDED_PERCENT)
+	if ((double)t->ids.created < an_limit(t->shared, AN_LIMIT_THREADS_CHURN_CREATED) ||
+	    rate < an_limit(t->shared, AN_LIMIT_THREADS_CHURN) ||
+	    100.0 * (double)t->ids.ended <
+		    (double)t->ids.created * an_limit(t->shared, AN_LIMIT_THREADS_CHURN_ENDED))
 		return;
 	an_add_finding(
 		out, AN_WARNING, "threads.churn",

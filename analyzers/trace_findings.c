@@ -3,12 +3,6 @@
 
 #include <inttypes.h>
 
-enum {
-	/* Fewer unnamed frames than this are stubs and code that was freed: nothing to tell. */
-	UNNAMED_PERCENT = 5,
-	LOST_MANY_PERCENT = 5,
-};
-
 /* After a fault in the middle decoding may have found its way on: then the figures have a hole. */
 static void on_fault(struct an_report *out, const struct nt_error *err,
 		     const struct nt_stats *stats)
@@ -60,7 +54,9 @@ static void check_names(const struct an_shared *s, struct an_report *out)
 	double unnamed = unnamed_percent(s);
 	const char *evidence;
 
-	if (unnamed < UNNAMED_PERCENT || (s->trace.format >= 6 && !s->have_rundown))
+	/* Fewer are stubs and code that was freed: nothing to tell. */
+	if (unnamed < 0 || unnamed < an_limit(s, AN_LIMIT_TRACE_UNNAMED) ||
+	    (s->trace.format >= 6 && !s->have_rundown))
 		return;
 	evidence = an_report_printf(out, "%.0f %% of the frames have no name; %zu methods known",
 				    unnamed, an_methods_count(s->methods));
@@ -103,14 +99,15 @@ static void check_lost(const struct an_shared *s, struct an_report *out,
 	if (!stats->lost)
 		return;
 	share = 100.0 * (double)stats->lost / (double)(stats->lost + stats->events);
-	an_add_finding(out, share >= LOST_MANY_PERCENT ? AN_CRITICAL : AN_WARNING,
-		       "trace.events-lost",
-		       an_report_printf(out, "%" PRIu64 " events were lost: counts are too low",
-					stats->lost),
-		       an_report_printf(out, "%.1f %% of %" PRIu64 " events%s", share,
-					stats->lost + stats->events, lost_threads(s, out)),
-		       "The runtime's buffer was full. Record with a larger --buffersize, fewer "
-		       "providers or a lower level.");
+	an_add_finding(
+		out, share >= an_limit(s, AN_LIMIT_TRACE_LOST_CRITICAL) ? AN_CRITICAL : AN_WARNING,
+		"trace.events-lost",
+		an_report_printf(out, "%" PRIu64 " events were lost: counts are too low",
+				 stats->lost),
+		an_report_printf(out, "%.1f %% of %" PRIu64 " events%s", share,
+				 stats->lost + stats->events, lost_threads(s, out)),
+		"The runtime's buffer was full. Record with a larger --buffersize, fewer "
+		"providers or a lower level.");
 }
 
 static void check_oddities(struct an_report *out, const struct nt_stats *st)

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "analyzers/analyzer.h"
 #include "src/command.h"
@@ -28,6 +29,7 @@ static const struct opt_spec analyzers_options[] = {
 
 static const char analyzers_notes[] =
 	"Each analyzer is a section of the report and a profile of collect by the same name.\n"
+	"Limits are those of its findings; report and collect move them: --limit NAME=VALUE.\n"
 	"\n"
 	"cost to the process that is traced:\n"
 	"  none      nothing is recorded for it\n"
@@ -65,6 +67,30 @@ static void providers_json(struct json *j, const char *name, const struct an_pro
 	json_end(j);
 }
 
+/* The limits of findings about a section are named after it. */
+static bool is_limit_of(const struct an_limit_spec *spec, const struct an_class *c)
+{
+	size_t len = strlen(c->name);
+
+	return strncmp(spec->name, c->name, len) == 0 && spec->name[len] == '.';
+}
+
+static void limits_json(struct json *j, const struct an_class *c)
+{
+	json_begin_array(j, "limits");
+	for (const struct an_limit_spec *s = an_limit_specs; s < an_limit_specs + AN_LIMITS; s++) {
+		if (!is_limit_of(s, c))
+			continue;
+		json_begin_object(j, NULL);
+		json_text(j, "name", s->name);
+		json_double(j, "default", s->initial);
+		json_text(j, "unit", s->unit);
+		json_text(j, "summary", s->what);
+		json_end(j);
+	}
+	json_end(j);
+}
+
 static void class_json(struct json *j, const struct an_class *c)
 {
 	json_begin_object(j, NULL);
@@ -92,6 +118,7 @@ static void class_json(struct json *j, const struct an_class *c)
 		json_end(j);
 	}
 	json_end(j);
+	limits_json(j, c);
 	json_end(j);
 }
 
@@ -118,6 +145,19 @@ static void providers_text(struct out *o, const char *what, const struct an_prov
 			   p->level);
 }
 
+static void limits_text(struct out *o, const struct an_class *c)
+{
+	const char *what = "limits";
+
+	for (const struct an_limit_spec *s = an_limit_specs; s < an_limit_specs + AN_LIMITS; s++) {
+		if (!is_limit_of(s, c))
+			continue;
+		out_printf(o, "  %-10s  %s=%g%s: %s\n", what, s->name, s->initial, s->unit,
+			   s->what);
+		what = "";
+	}
+}
+
 static void class_text(struct out *o, const struct an_class *c)
 {
 	const char *what = "parameters", *cost = cost_name(c->cost);
@@ -135,6 +175,7 @@ static void class_text(struct out *o, const struct an_class *c)
 	for (const struct an_param *p = c->params; p && p->name; p++, what = "")
 		out_printf(o, "  %-10s  --%s (%s, %s; default %s): %s\n", what, p->name, p->type,
 			   p->range, p->initial, p->summary);
+	limits_text(o, c);
 }
 
 static void print_text(struct out *o)

@@ -11,6 +11,7 @@
 #include "src/collect_plan.h"
 #include "src/command.h"
 #include "src/log.h"
+#include "src/opt_limit.h"
 #include "src/output.h"
 #include "src/profiles.h"
 #include "src/trace_name.h"
@@ -41,6 +42,8 @@ struct collect_args {
 	int format; /* enum report_format */
 	uint64_t top;
 	int view; /* enum an_view */
+	struct opt_list limit;
+	struct an_limits limits; /* what becomes of it */
 	uint64_t timeout_ns, stop_timeout_ns;
 };
 
@@ -132,6 +135,8 @@ static const struct opt_spec collect_options[] = {
 	  OPT_UINT(struct collect_args, top), .max = 1000000 },
 	{ "view", 'v', "VIEW", "samples the CPU section ranks: cpu (default), wall, waiting",
 	  OPT_ENUM(struct collect_args, view, views) },
+	{ "limit", 0, "NAME=VALUE", "move the limit of a finding: gc.time=5 (all: analyzers)",
+	  OPT_LIST(struct collect_args, limit) },
 	{ "timeout", 0, "TIME", "how long the process may take to begin (default 10s)",
 	  OPT_DURATION(struct collect_args, timeout_ns), .min = NS_PER_MS, .max = 3600 * SECOND },
 	{ "stop-timeout", 0, "TIME", "how long it may take to end the trace (default 2m)",
@@ -389,7 +394,8 @@ static int run_with(const struct collect_args *args, const struct choice *choice
 		.force = args->force,
 		.report = args->report,
 		.format = args->json ? REPORT_JSON : (enum report_format)args->format,
-		.options = { .top = args->top, .view = (enum an_view)args->view },
+		.options = { .top = args->top, .view = (enum an_view)args->view,
+			     .limits = &args->limits },
 		.quiet = args->quiet,
 		.resume = args->resume,
 	};
@@ -435,6 +441,8 @@ static int collect(const struct command *cmd, struct collect_args *args, const c
 	};
 	int code = check_together(cmd, args, command);
 
+	if (code < 0)
+		code = limits_of(cmd, &args->limit, &args->limits);
 	if (code < 0)
 		code = choose_providers(cmd, args, &choice.set, &choice.rundown);
 	if (code < 0)

@@ -10,12 +10,14 @@
 #include "src/fault.h"
 #include "src/input.h"
 #include "src/log.h"
+#include "src/opt_limit.h"
 
 struct report_args {
 	const char *output;
 	uint64_t top;
 	uint64_t zstd_window;
 	int view; /* enum an_view */
+	struct opt_list limit;
 	int format; /* enum report_format */
 	bool json;
 	bool force;
@@ -33,6 +35,8 @@ static const struct opt_spec report_options[] = {
 	{ "view", 'v', "VIEW",
 	  "samples the CPU section ranks: cpu (default; running code), wall (all), waiting",
 	  OPT_ENUM(struct report_args, view, views) },
+	{ "limit", 0, "NAME=VALUE", "move the limit of a finding: gc.time=5 (all: analyzers)",
+	  OPT_LIST(struct report_args, limit) },
 	{ "format", 'f', "FORMAT", "text (default) or json",
 	  OPT_ENUM(struct report_args, format, formats) },
 	{ "json", 'j', NULL, "short for --format json", OPT_FLAG(struct report_args, json) },
@@ -60,9 +64,11 @@ static const char report_notes[] =
 	"A trace that is damaged or cut is analysed up to the fault: exit code 3.\n";
 
 static int analyse(struct input *in, struct out *o, const struct report_args *args,
-		   const struct opt_operands *words)
+		   const struct opt_operands *words, const struct an_limits *limits)
 {
-	const struct an_options options = { .top = args->top, .view = (enum an_view)args->view };
+	const struct an_options options = { .top = args->top,
+					    .view = (enum an_view)args->view,
+					    .limits = limits };
 	struct analysis *a = analysis_new(&options, words->v + 1, words->count - 1);
 	int code, printed;
 
@@ -81,14 +87,15 @@ static int analyse(struct input *in, struct out *o, const struct report_args *ar
 }
 
 /* The output is opened first: nobody waits for an analysis that has nowhere to go. */
-static int work(const struct report_args *args, const struct opt_operands *words)
+static int work(const struct report_args *args, const struct opt_operands *words,
+		const struct an_limits *limits)
 {
 	struct input *in = input_open(words->v[0], (unsigned)args->zstd_window);
 	struct out *o = in ? out_open(args->output, args->force) : NULL;
 	int code = EXIT_FAILED;
 
 	if (o)
-		code = analyse(in, o, args, words);
+		code = analyse(in, o, args, words, limits);
 	input_close(in);
 	if (!o)
 		return code;
@@ -125,16 +132,19 @@ static int run_report(const struct command *cmd, int argc, char **argv)
 {
 	struct report_args args = { .top = 20, .zstd_window = INPUT_WINDOW_LOG };
 	struct opt_operands words;
+	struct an_limits limits;
 	int code = opt_parse(cmd, argc, argv, &args, &words);
 
 	if (code < 0)
 		code = check_words(cmd, &words);
+	if (code < 0)
+		code = limits_of(cmd, &args.limit, &limits);
 	if (code < 0 && args.output && out_same_file(args.output, words.v[0]))
 		code = opt_usage_error(cmd, "the report would replace the trace '%s'", words.v[0]);
 	if (code < 0) {
 		if (args.json)
 			args.format = REPORT_JSON;
-		code = work(&args, &words);
+		code = work(&args, &words, &limits);
 	}
 	opt_done(cmd, &args, &words);
 	return code;

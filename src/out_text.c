@@ -191,6 +191,17 @@ static void put_finding(struct out *o, const struct an_value *f)
 		text_wrap(o, 12, "-> ", an_get_text(f, "advice", ""));
 }
 
+/* Findings that rest on other limits than usual are not taken for the usual ones. */
+static void put_limits(struct out *o, const struct an_value *limits)
+{
+	if (!limits)
+		return;
+	out_text(o, "\n  Limits moved:");
+	for (const struct an_value *v = limits->first; v; v = v->next)
+		out_printf(o, "%s %s=%g", v == limits->first ? "" : ",", v->name, v->f);
+	out_char(o, '\n');
+}
+
 static void put_findings(struct out *o, const struct an_value *root)
 {
 	const struct an_value *findings = an_get(root, "findings");
@@ -203,6 +214,7 @@ static void put_findings(struct out *o, const struct an_value *root)
 		put_finding(o, f);
 		out_text(o, f->next ? "\n" : "");
 	}
+	put_limits(o, an_get(root, "limits"));
 }
 
 /* Sections that have a form of their own; the others are shown as they are in the tree. */
@@ -251,7 +263,8 @@ static bool is_section(const struct an_value *v)
 {
 	return (v->kind == AN_OBJECT || strcmp(v->name, "counters") == 0 ||
 		strcmp(v->name, "stacks") == 0) &&
-	       strcmp(v->name, "trace") != 0 && strcmp(v->name, "child") != 0;
+	       strcmp(v->name, "trace") != 0 && strcmp(v->name, "child") != 0 &&
+	       strcmp(v->name, "limits") != 0;
 }
 
 /* Nothing in it that a person asked for who named no sections. */

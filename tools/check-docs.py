@@ -5,6 +5,7 @@
 Compares the documents with the option tables: each command has a manual page and a line in
 drdotnet-trace(1); a page names every option of its command and none that the command lacks; what
 README.md and HACKING.md tell to type exists, files included."""
+import json
 import os
 import re
 import subprocess
@@ -85,6 +86,26 @@ def check_profiles(program, bad):
             bad(f"the completion names {name}, which is no profile")
 
 
+def check_limits(program, bad):
+    """The limits of findings: docs/findings.md has each with its value, and knows its finding."""
+    text = read("docs/findings.md")
+    shown = subprocess.run([program, "analyzers", "--json"], capture_output=True, text=True,
+                           check=True).stdout
+    limits = [limit for a in json.loads(shown)["analyzers"] for limit in a["limits"]]
+    rows = dict(re.findall(r"^\| `([\w.-]+)` \| ([\d.]+)[^|]*\|[^|]*\|$", text, re.M))
+    if len(limits) < 40:
+        bad("the program lists no limits")
+    for limit in limits:
+        name, value = limit["name"], limit["default"]
+        finding = ".".join(name.split(".")[:2])
+        if float(rows.pop(name, "nan")) != value:
+            bad(f"docs/findings.md does not say that {name} is {value:g} initially")
+        if not re.search(r"^\| `" + re.escape(finding) + r"` \| (critical|warning|info)", text, re.M):
+            bad(f"docs/findings.md has no finding {finding}, which {name} is for")
+    for name in rows:
+        bad(f"docs/findings.md has the limit {name}, which the program lacks")
+
+
 def check_calls(name, options, bad):
     """Commands and options in the code blocks of a Markdown file."""
     text = read(name)
@@ -121,6 +142,7 @@ def main():
         faults.append("the program lists no commands or no options")
     check_pages(options, faults.append)
     check_profiles(program, faults.append)
+    check_limits(program, faults.append)
     calls = check_calls("README.md", options, faults.append)
     if calls == 0:
         faults.append("README.md shows no call of the program")
