@@ -12,12 +12,13 @@
 #include <strings.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "src/proc.h"
 #include "src/process_list.h"
 
-enum { MAX_ENVIRON = 4 << 20, YOUNG_S = 5 };
+enum { MAX_ENVIRON = 4 << 20, YOUNG_S = 5, STARTING_MS = 2000, LOOK_AGAIN_MS = 20 };
 
 /* --- the list of checks --- */
 
@@ -293,6 +294,19 @@ static bool waits_at_start(const struct patient *p)
 	return server && !finalizer;
 }
 
+/* One that is just starting looks the same for a moment. */
+static bool stays_at_start(const struct patient *p)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_AGAIN_MS * 1000000 };
+	bool waits = waits_at_start(p);
+
+	for (int i = 0; waits && i < STARTING_MS / LOOK_AGAIN_MS; i++) {
+		nanosleep(&pause, NULL);
+		waits = waits_at_start(p);
+	}
+	return waits;
+}
+
 /* Was it started to wait for a tool? */
 static bool check_ports(const struct patient *p)
 {
@@ -404,7 +418,8 @@ void doctor_check_process(const struct doctor_settings *s, const struct ipc_targ
 	check_socket(&p);
 	check_stale(&p);
 	if (t->why == IPC_WHY_FOUND && !doctor_has(r, DOCTOR_FAILED))
-		doctor_check_runtime(s, t, waits_at_start(&p), told_to_wait, r);
+		doctor_check_runtime(s, t, told_to_wait ? waits_at_start(&p) : stays_at_start(&p),
+				     told_to_wait, r);
 	if (s->session)
 		check_perf(&p);
 	free(p.env);

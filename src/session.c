@@ -202,6 +202,15 @@ void session_resume(struct session *s)
 
 /* --- starting and streaming --- */
 
+/* A runtime that has said why it cannot yet has answered, even if the last try found it busy. */
+static void over_in_time(struct session *s)
+{
+	bool starting = s->result.hresult == IPC_H_NOT_YET_AVAILABLE ||
+			s->result.hresult == IPC_H_RUNTIME_UNINITIALIZED;
+
+	over(s, starting ? SESSION_REFUSED : SESSION_TIMEOUT);
+}
+
 static void on_retry(uv_timer_t *timer)
 {
 	try_start(timer->data);
@@ -284,7 +293,7 @@ static void on_end(void *ctx, const struct ipc_conn_end *end)
 		over(s, SESSION_UNREACHABLE);
 		break;
 	case IPC_CONN_TIMEOUT:
-		over(s, SESSION_TIMEOUT);
+		over_in_time(s);
 		break;
 	case IPC_CONN_PROTOCOL:
 		over(s, SESSION_PROTOCOL);
@@ -312,7 +321,7 @@ static void try_start(struct session *s)
 	uv_update_time(loop);
 	now = uv_now(loop);
 	if (now >= s->deadline_ms) {
-		over(s, s->result.hresult != IPC_H_OK ? SESSION_REFUSED : SESSION_TIMEOUT);
+		over_in_time(s);
 		return;
 	}
 	n = ipc_put_collect(s->request, sizeof(s->request), &s->collect, s->version);

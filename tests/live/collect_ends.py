@@ -10,8 +10,7 @@ import subprocess
 import time
 
 from live import (PROGRAM, Running, check, done, events, freeze, in_process_sessions, is_frozen,
-                  part_file,
-                  run, scratch, shop, wait_until)
+                  parts, recorded, run, scratch, shop, wait_until)
 
 TARGET = "net10"
 
@@ -19,8 +18,7 @@ TARGET = "net10"
 def recording(folder, app, name, *args, **more):
     """A collection that is known to have written something."""
     r = Running("collect", "-p", app.pid, "-o", os.path.join(folder, name), *args, **more)
-    wait_until(name + ": something is recorded", lambda: part_file(folder) > 0)
-    time.sleep(0.3)
+    wait_until(name + ": something is recorded", lambda: recorded(folder, name))
     return r
 
 
@@ -266,19 +264,10 @@ def old_runtime(folder):
 
 
 if __name__ == "__main__":
-    with scratch() as folder, shop(TARGET, "mixed", 300) as app:
-        signals(folder, app)
-        nohup(folder, app)
-        compressed(folder, app)
-        to_stdout(folder, app)
-        reader_goes(folder, app)
-        names(folder, app)
-        full_disk(folder, app)
-        twice(folder, app)
-        stop_timeout(folder, app)
-        unreachable(app)
-        killed(folder)
-        target_ends(folder)
-        just_started(folder)
-        old_runtime(folder)
+    with scratch() as folder:
+        with shop(TARGET, "mixed", 300) as app:
+            parts((signals, nohup, compressed, to_stdout, reader_goes, names, full_disk, twice,
+                   stop_timeout), folder, app)
+            parts((unreachable,), app)
+        parts((killed, target_ends, just_started, old_runtime), folder)
     done()

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-from live import (Running, check, done, events, part_file, run, scratch, wait_until, workload)
+from live import (Running, check, done, events, parts, recorded, run, scratch, wait_until, workload)
 
 SHOP = os.path.join(workload("net10"), "shop")
 MARK = "drd-mark-%d" % os.getpid()  # in the command lines of what we start
@@ -52,7 +52,7 @@ def exit_codes(folder):
     check(r.json().get("child") == {"exit_code": None, "signal": 9}, "exit code: signal", r)
     path = os.path.join(folder, "crash.nettrace")
     r = Running("collect", "-o", path, "--json", "--", SHOP, "cpu", "60")
-    wait_until("crash: something is recorded", lambda: part_file(folder) > 0)
+    wait_until("crash: something is recorded", lambda: recorded(folder))
     pid = int(subprocess.run(["pgrep", "-P", str(r.process.pid), "-f",
                               "^" + os.path.dirname(SHOP)],
                              stdout=subprocess.PIPE, text=True).stdout.split()[0])
@@ -71,7 +71,7 @@ def told_to_stop(folder):
         path = os.path.join(folder, number.name + ".nettrace")
         r = Running("collect", "-o", path, "--json", "--", "sh", "-c",
                     "%s cpu 300 %s" % (SHOP, MARK))
-        wait_until("stop: something is recorded", lambda: part_file(folder) > 0)
+        wait_until("stop: something is recorded", lambda: recorded(folder))
         r.signal(number)
         result = r.finish()
         check(result.code == 0, "stop: exit code 0", result)
@@ -167,12 +167,8 @@ def processes_with(mark):
 
 
 if __name__ == "__main__":
-    with scratch() as folder:
-        killed(folder)
-        whole(folder)
-        exit_codes(folder)
-        told_to_stop(folder)
-        no_runtime(folder)
-        input_and_output(folder)
-        grandchildren(folder)
+    with scratch() as folder, scratch() as own:
+        os.environ["TMPDIR"] = tempfile.tempdir = own  # others make directories in /tmp, too
+        parts((whole, exit_codes, told_to_stop, killed, no_runtime, input_and_output,
+               grandchildren), folder)
     done()

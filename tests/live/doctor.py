@@ -11,10 +11,8 @@ import subprocess
 import sys
 import time
 
-from live import (HERE, PROGRAM, App, check, done, in_process_sessions, run, scratch, shop, skip,
-                  sockets, wait_until, workload)
-
-TARGETS = ["net31", "net8", "net9", "net10", "net11", "aot10"]
+from live import (HERE, LONG, PROGRAM, TARGETS, App, check, done, in_process_sessions, parts, run,
+                  scratch, shop, skip, sockets, wait_until, workload)
 
 
 def examine(pid, *args, **more):
@@ -70,7 +68,7 @@ def disabled():
 
 
 def suspended():
-    for target in TARGETS[1:]:
+    for target in TARGETS[1:] if LONG else ("net8", "net11", "aot10"):
         binary = os.path.join(workload(target), "shop")
         with App([binary, "idle", "60"], env={"DOTNET_DefaultDiagnosticPortSuspend": "1"}) as app:
             time.sleep(0.5)
@@ -87,25 +85,32 @@ def suspended():
                suspended=("warning", ""))
 
 
+def threads_run(app):
+    wait_until("it runs", lambda: len(os.listdir("/proc/%d/task" % app.pid)) > 4)
+
+
 def directories(folder):
     binary = os.path.join(workload("net10"), "shop")
-    long = os.path.join(folder, "x" * (150 - len(folder) - 1))
-    os.mkdir(long)
-    with App([binary, "idle", "60"], env={"TMPDIR": long}, wait=False) as app:
-        time.sleep(1)
-        expect(app.pid, "a TMPDIR of 150 characters", 5, path_length=("failed", "TMPDIR of at most"),
-               socket=("failed", "see path-length"), tmpdir=("info", long))
-    with App([binary, "idle", "60"], env={"TMPDIR": folder + "/none"}, wait=False) as app:
-        time.sleep(1)
-        expect(app.pid, "a TMPDIR that is not there", 5, tmpdir=("failed", "does not exist"),
-               socket=("failed", "see tmpdir"))
     own = os.path.join(folder, "own")
     os.mkdir(own)
-    with App([binary, "idle", "60"], env={"TMPDIR": own}, tmp=own) as app:
-        expect(app.pid, "its own TMPDIR", 0, tmpdir=("info", own), session=("ok", ""))
-        os.unlink(sockets(app.pid, own)[0])
-        time.sleep(5.5)
-        expect(app.pid, "a socket that was removed", 5, socket=("failed", "start the program again"))
+    with App([binary, "idle", "60"], env={"TMPDIR": own}, tmp=own) as removed:
+        begin = time.monotonic()
+        expect(removed.pid, "its own TMPDIR", 0, tmpdir=("info", own), session=("ok", ""))
+        os.unlink(sockets(removed.pid, own)[0])
+        long = os.path.join(folder, "x" * (150 - len(folder) - 1))
+        os.mkdir(long)
+        with App([binary, "idle", "60"], env={"TMPDIR": long}, wait=False) as app:
+            threads_run(app)
+            expect(app.pid, "a TMPDIR of 150 characters", 5,
+                   path_length=("failed", "TMPDIR of at most"), tmpdir=("info", long),
+                   socket=("failed", "see path-length"))
+        with App([binary, "idle", "60"], env={"TMPDIR": folder + "/none"}, wait=False) as app:
+            threads_run(app)
+            expect(app.pid, "a TMPDIR that is not there", 5, tmpdir=("failed", "does not exist"),
+                   socket=("failed", "see tmpdir"))
+        time.sleep(max(0, begin + 5.5 - time.monotonic()))  # until it is not young any more
+        expect(removed.pid, "a socket that was removed", 5,
+               socket=("failed", "start the program again"))
 
 
 def dead_and_gone():
@@ -160,7 +165,9 @@ def ports_of_our_own():
     cases = [("silent", "answer", "failed", "another tool"), ("garbage", "answer", "failed", "ss -xlp"),
              ("dead", "answer", "failed", "dead"), ("full", "session", "failed", "FAIL"),
              ("mute", "suspended", "warning", "sends nothing"),
-             ("starting", "session", "failed", "in a moment")]
+             ("starting", "session", "failed", "in a moment"),
+             ("asleep", "suspended", "warning", "any managed code"),
+             ("young", "session", "failed", "FAIL")]
     for mode, name, level, words in cases:
         fake = subprocess.Popen([sys.executable, os.path.join(HERE, "fake_port.py"), mode],
                                 stdout=subprocess.PIPE, text=True)
@@ -172,6 +179,7 @@ def ports_of_our_own():
             if check(c, mode + ": has a check " + name, r):
                 check(c["level"] == level and words in c["message"] + " " + c["advice"],
                       "%s: %s with '%s'" % (mode, level, words), c)
+            check(mode != "asleep" or r.seconds > 1.5, "asleep: is given time to start", r)
         finally:
             fake.kill()
             fake.wait()
@@ -265,15 +273,8 @@ def machine():
 if __name__ == "__main__":
     if not os.path.isdir("/proc/self"):
         skip("there is no /proc")
+    parts((ports_of_our_own, healthy, disabled, suspended, dead_and_gone, sessions))
     with scratch() as scratch_folder:
-        ports_of_our_own()
-        healthy()
-        disabled()
-        suspended()
-        directories(scratch_folder)
-        dead_and_gone()
-        sessions()
-        other_user(scratch_folder)
-        namespaces()
-        machine()
+        parts((directories, other_user), scratch_folder)
+    parts((namespaces, machine))
     done()

@@ -7,6 +7,7 @@ the socket that a runtime of its own pid would have, says "ready", and serves un
 """
 
 import contextlib
+import ctypes
 import os
 import socket
 import struct
@@ -139,9 +140,23 @@ def answer_in_mode(mode):
     return answer
 
 
+def thread_named(name):
+    def live():
+        ctypes.CDLL(None).prctl(15, name.encode(), 0, 0, 0)
+        time.sleep(600)
+
+    threading.Thread(target=live, daemon=True).start()
+
+
 if __name__ == "__main__":
     port = FakePort(own_path(), answer_in_mode(sys.argv[1]), accept=sys.argv[1] != "dead")
     if sys.argv[1] == "dead":
         port.listener.close()
+    if sys.argv[1] in ("young", "asleep"):  # what every runtime has from its start on
+        thread_named(".NET EventPipe")
+        time.sleep(0.1)
     print("ready", flush=True)
+    if sys.argv[1] == "young":
+        time.sleep(0.5)
+        thread_named(".NET Finalizer")
     time.sleep(600)

@@ -24,6 +24,8 @@ TARGETS = ["net31", "net8", "net9", "net10", "net11", "aot10"]
 
 failures = []
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, what we start would ignore it
+
 
 def skip(why):
     print("SKIP:", why)
@@ -182,6 +184,20 @@ def wait_until(what, condition, seconds=20):
         time.sleep(0.01)
     check(False, what + " within %d s" % seconds)
     return None
+
+
+def parts(functions, *args):
+    """One after the other, and how long each took."""
+    for function in functions:
+        begin = time.monotonic()
+        function(*args)
+        print("%s: %.1f s" % (function.__name__, time.monotonic() - begin), flush=True)
+
+
+def recorded(folder, name=""):
+    """Whether the file that is being written holds events already: its first bytes are none."""
+    return any(events(path)[0].get("events")
+               for path in glob.glob(os.path.join(folder, glob.escape(name) + "*.part")))
 
 
 def part_file(folder):

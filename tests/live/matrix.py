@@ -9,14 +9,13 @@ import os
 import signal
 import subprocess
 
-from live import (TARGETS, App, Running, check, done, part_file, scratch, shop, wait_until,
+from live import (LONG, TARGETS, App, Running, check, done, recorded, scratch, wait_until,
                   workload)
 from reference import reader, reference
 
 WAYS = ["attach", "command", "port"]
 ENDS = ["duration", "int", "term", "exit"]
 MARK = "drd-mark-%d" % os.getpid()  # in the command lines of what we start
-LONG = os.environ.get("DRD_LONG") == "1"
 
 
 def program(target, end):
@@ -57,7 +56,7 @@ def one(target, way, end, reader_program):
         ours, app = begin(target, way, end, folder, path)
         try:
             if end in ("int", "term"):
-                wait_until(what + ": something is recorded", lambda: part_file(folder) > 0, 30)
+                wait_until(what + ": something is recorded", lambda: recorded(folder), 30)
                 ours.signal(signal.SIGINT if end == "int" else signal.SIGTERM)
             r = ours.finish(90)
         finally:

@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 
-from live import (PROGRAM, App, Result, check, done, events, run, scratch, shop, skip, sockets,
+from live import (PROGRAM, App, Result, check, done, events, parts, recorded, run, scratch, shop, skip, sockets,
                   wait_until, workload)
 
 SHOP = os.path.join(workload("net10"), "shop")
@@ -32,8 +32,11 @@ def processes():
 class Elsewhere:
     """A workload behind unshare; its pid is the one that we see."""
 
-    def __init__(self, flags, own_tmp):
-        inner = ("mount -t tmpfs tmpfs /tmp && " if own_tmp else "") + 'exec "$@"'
+    def __init__(self, flags, own_tmp, tmpdir=None):
+        inner = ("mount -t tmpfs tmpfs /tmp && " if own_tmp else "")
+        if tmpdir:
+            inner += "mkdir -p %s && export TMPDIR=%s && " % (tmpdir, tmpdir)
+        inner += 'exec "$@"'
         self.starter = subprocess.Popen(
             ["unshare", *flags, "sh", "-c", inner, "sh", SHOP, "cpu", "120"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -80,6 +83,20 @@ def seen_from_outside(folder):
                 check(app.socket() and not foreign, what + ": is listed once", foreign)
 
 
+def long_path(folder):
+    """A path that the runtime can just bind is too long behind /proc/PID/root, and reached all the
+    same."""
+    for length in (60, 70):
+        tmpdir = "/tmp/" + "t" * (length - 5)
+        with Elsewhere(["-p", "-f", "-m", "--mount-proc"], True, tmpdir) as app:
+            p = wait_until("long path: is found", lambda app=app: next(
+                (p for p in processes() if p["pid"] == app.pid and p["traceable"]), None))
+            check(p and len(p["socket"]) > 107, "long path: is longer than a socket's may be", p)
+            path = os.path.join(folder, "long%d.nettrace" % length)
+            r = run("collect", "-p", app.pid, "--duration", "1s", "-o", path)
+            check(r.code == 0 and events(path)[0].get("complete"), "long path: is traced", r)
+
+
 def beside(*args):
     """Ours in pid and mount namespaces of its own, with the same /tmp: as a sidecar has it."""
     r = subprocess.run(["unshare", "-p", "-f", "-m", "--mount-proc", PROGRAM, *map(str, args)],
@@ -102,11 +119,15 @@ def sidecar(folder):
     dead = dead_socket()
     with Elsewhere(["-p", "-f", "-m", "--mount-proc"], False) as app:
         port = wait_until("sidecar: its socket", app.socket)
+        # It may still be starting, or be slow to answer while others use the processors.
+        wait_until("sidecar: it answers", lambda: any(
+            p["socket"] == port and p["traceable"] and p["name"]
+            for p in beside("ps", "--json").json().get("processes", [])))
         r = beside("ps", "--json")
         rows = [p for p in r.json().get("processes", []) if p["container"] == "foreign"]
         check(not [p for p in rows if p["socket"] == dead], "sidecar: no dead sockets", r)
         rows = [p for p in rows if p["socket"] == port]
-        check(len(rows) == 1, "sidecar: is listed", r)
+        check(len(rows) == 1, "sidecar: is listed once", r)
         p = rows[0] if rows else {}
         check(p.get("pid") == 1 and p.get("name") == "Shop" and p.get("traceable") is True and
               p.get("uptime_s") is None and p.get("socket") == port, "sidecar: what is known", p)
@@ -137,9 +158,7 @@ def sidecar_dies(folder):
                               "--dport", port + ",connect", "--duration", "60s", "-o", path],
                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE, text=True)
-        wait_until("dies: something is recorded", lambda: any(
-            n.startswith("dies") and os.path.getsize(os.path.join(folder, n))
-            for n in os.listdir(folder)))
+        wait_until("dies: something is recorded", lambda: recorded(folder, "dies"))
         subprocess.call(["kill", "-9", str(app.pid)])
         err = r.communicate(timeout=30)[1]
         check(r.returncode == 3 and "not available" in err, "dies: says so", r.returncode, err)
@@ -179,8 +198,5 @@ if __name__ == "__main__":
                                             stderr=subprocess.DEVNULL) != 0:
         skip("namespaces need root, and a kernel that lets root have them")
     with scratch() as folder:
-        seen_from_outside(folder)
-        sidecar(folder)
-        sidecar_dies(folder)
-        other_users(folder)
+        parts((seen_from_outside, long_path, sidecar, sidecar_dies, other_users), folder)
     done()

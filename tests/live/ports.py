@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 
-from live import (App, Running, check, done, events, run, scratch, shop, sockets, wait_until,
+from live import (App, Running, check, done, events, parts, run, scratch, shop, sockets, wait_until,
                   workload)
 
 SHOP = os.path.join(workload("net10"), "shop")
@@ -231,15 +231,8 @@ def tcp(folder):
 
 if __name__ == "__main__":
     with scratch() as folder:
-        many_runtimes(folder)
-        nosuspend(folder)
-        stale_and_taken(folder)
+        parts((many_runtimes, nosuspend, stale_and_taken), folder)
     with scratch() as folder:
-        target_ends(folder)
-        not_resumed(folder)
-        default_port(folder)
-        stopped_while_it_waits(folder)
-        killed_while_it_waits(folder)
-        connect(folder)
-        tcp(folder)
+        parts((target_ends, not_resumed, default_port, stopped_while_it_waits,
+               killed_while_it_waits, connect, tcp), folder)
     done()

@@ -7,10 +7,10 @@ import os
 import signal
 import time
 
-from live import TARGETS, Running, check, done, events, in_process_sessions, run, scratch, shop
+from live import (LONG, TARGETS, Running, check, done, events, in_process_sessions, run, scratch,
+                  shop, wait_until)
 from reference import reader, reference
 
-LONG = os.environ.get("DRD_LONG") == "1"
 # Every event, so that pieces fill in a few seconds.
 PROVIDERS = "Microsoft-Windows-DotNETRuntime:ffffffffff:5,Microsoft-DotNETCore-SampleProfiler:0:4"
 program = reader()
@@ -52,7 +52,7 @@ def whole(folder, target):
     name = target + "-whole"
     end = ".nettrace.zst" if target == "net9" else ".nettrace"
     with shop(target, "gc" if target == "aot10" else "mixed") as app:
-        r = run("collect", "-p", app.pid, "--duration", "6s", "--json", "--max-size", "4M",
+        r = run("collect", "-p", app.pid, "--duration", "%ds" % (6 if LONG else 4), "--json", "--max-size", "2M",
                 "--keep", "1000", "--providers", PROVIDERS, "-o", os.path.join(folder, name + end))
         check(in_process_sessions(app) == 0, name + ": no session is left open")
     check(r.code == 0, name + ": exit code 0", r)
@@ -98,7 +98,7 @@ def bounded(folder):
     """Only the latest are kept, while it runs and at the end."""
     most = 0
     with shop("net10", "mixed") as app:
-        r = Running("collect", "-p", app.pid, "--duration", "8s", "--max-size", "4M", "--keep",
+        r = Running("collect", "-p", app.pid, "--duration", "%ds" % (8 if LONG else 5), "--max-size", "2M", "--keep",
                     "2", "--providers", PROVIDERS, "-o", os.path.join(folder, "last.nettrace"))
         while r.process.poll() is None:
             most = max(most, len(pieces_of(folder, "last")) -
@@ -124,7 +124,7 @@ def ends(folder):
     with shop("net10", "mixed") as app:
         r = Running("collect", "-p", app.pid, "--duration", "60s", "--max-size", "1M", "--keep",
                     "100", "--providers", PROVIDERS, "-o", os.path.join(folder, "kill.nettrace"))
-        time.sleep(4)
+        wait_until("killed: a few pieces", lambda: len(pieces_of(folder, "kill")) > 2)
         os.kill(app.pid, signal.SIGKILL)
         result = r.finish()
     check(result.code == 3, "killed: exit code 3", result)
@@ -136,7 +136,7 @@ def ends(folder):
     with shop("net10", "mixed") as app:
         r = Running("collect", "-p", app.pid, "--max-size", "1M", "--keep", "100", "--providers",
                     PROVIDERS, "--no-early-symbols", "-o", os.path.join(folder, "int.nettrace"))
-        time.sleep(4)
+        wait_until("signal: a few pieces", lambda: len(pieces_of(folder, "int")) > 2)
         r.signal(signal.SIGINT)
         result = r.finish()
     check(result.code == 0, "signal: exit code 0", result)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from live import (App, Running, check, done, events, in_process_sessions, part_file, run, scratch,
+from live import (App, Running, check, done, events, in_process_sessions, parts, run, scratch,
                   shop, wait_until, workload)
 
 SHOP = os.path.join(workload("net10"), "shop")
@@ -143,8 +143,5 @@ def wait_for(folder):
 
 if __name__ == "__main__":
     with scratch() as folder:
-        numbers(folder)
-        names(folder)
-        tree(folder)
-        wait_for(folder)
+        parts((numbers, names, tree, wait_for), folder)
     done()

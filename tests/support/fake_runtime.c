@@ -173,6 +173,7 @@ static void serve_collect(struct fake_conn *c, unsigned version)
 	if (f->script.starting > 0) {
 		f->script.starting--;
 		answer_error(c, NOT_YET_AVAILABLE);
+		f->script.silent = f->script.starting == 0 && s->then_silent;
 	} else if (s->error) {
 		answer_error(c, s->error);
 	} else if (version > s->knows) {

@@ -40,6 +40,7 @@ struct fake_script {
 	unsigned info_knows; /* newest ProcessInfo, 1 to 3; 0: none */
 	uint32_t error; /* the answer to CollectTracing, if not 0 */
 	unsigned starting; /* so many "not yet available" come first */
+	bool then_silent; /* and no answer behind them */
 	size_t error_bytes; /* of the error's payload: 4, or 8 */
 	uint64_t session_id;
 	size_t chunk; /* bytes sent at a time; 0: all at once */

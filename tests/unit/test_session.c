@@ -264,6 +264,14 @@ static void a_runtime_that_is_still_starting(void **state)
 	assert_int_equal(late.end.why, SESSION_REFUSED);
 	assert_int_equal(late.end.hresult, IPC_H_NOT_YET_AVAILABLE);
 	assert_in_range(late.took_ms, 50, 3000);
+
+	/* Then it is so busy that the last try is not answered any more: what it said holds. */
+	late = (struct run){ .timeout_ms = 200 };
+	s.starting = 2;
+	s.then_silent = true;
+	run(&late, &s);
+	assert_int_equal(late.end.why, SESSION_REFUSED);
+	assert_int_equal(late.end.hresult, IPC_H_NOT_YET_AVAILABLE);
 }
 
 static void silence_ends_with_the_timeout(void **state)
