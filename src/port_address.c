@@ -9,13 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "src/ipc_find.h"
 
-enum { BACKLOG = 128, MAX_PORT = 65535 };
+enum { BACKLOG = 128, MAX_PORT = 65535, LOCK_MS = 2000, LOCK_AGAIN_MS = 10 };
 
 static const char unix_prefix[] = "uds:";
 
@@ -237,7 +239,31 @@ static int bind_tcp(int fd, const struct port_address *a)
 	return bind(fd, (const struct sockaddr *)&a->tcp, a->tcp_bytes) == 0 ? 0 : -errno;
 }
 
-int port_address_listen(const struct port_address *a)
+/*
+ * Between bind() and listen() a socket looks left behind, so two of us that start at one time would
+ * remove each other's: one after the other then.  -1: there is no lock to be had, which is no
+ * reason to fail.
+ */
+static int lock_directory(const struct port_address *a)
+{
+	const struct timespec pause = { .tv_nsec = LOCK_AGAIN_MS * 1000000 };
+	char *path = a->path ? strdup(a->path) : NULL, *slash = path ? strrchr(path, '/') : NULL;
+	int fd = -1;
+
+	if (slash) {
+		slash[slash == path] = '\0';
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	free(path);
+	for (int i = 0; fd >= 0 && i < LOCK_MS / LOCK_AGAIN_MS; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	return fd;
+}
+
+static int listen_locked(const struct port_address *a)
 {
 	int fd = open_socket(a->path ? AF_UNIX : a->tcp.ss_family), error;
 
@@ -250,4 +276,13 @@ int port_address_listen(const struct port_address *a)
 		return fd;
 	close(fd);
 	return error;
+}
+
+int port_address_listen(const struct port_address *a)
+{
+	int lock = lock_directory(a), fd = listen_locked(a);
+
+	if (lock >= 0)
+		close(lock);
+	return fd;
 }

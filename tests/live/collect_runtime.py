@@ -72,7 +72,7 @@ def stuck(folder):
     begin = time.monotonic()
     with shop(target, "stuck") as app:
         check(time.monotonic() - begin < 2, "stuck: the socket is there at once")
-        early = collect(app, folder, "stuck.nettrace")
+        early = collect(app, folder, "stuck.nettrace", seconds=3)
         late = collect(app, folder, "late.nettrace")
     chains = pending_chains(early)
     check(any("HandleRequestAsync" in c for c in chains),

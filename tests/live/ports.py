@@ -18,8 +18,15 @@ SHOP = os.path.join(workload("net10"), "shop")
 def waiting(folder, name, *args, **more):
     r = Running("collect", "--diagnostic-port", name, *args, cwd=folder, **more)
     path = os.path.join(folder, name.split(",")[0])
-    wait_until("the port is there", lambda: os.path.exists(path))
+    wait_until("the port is there", lambda: is_served(path))  # a stale file is none
     return r, path
+
+
+def is_served(path):
+    with socket.socket(socket.AF_UNIX) as s, contextlib.suppress(OSError):
+        s.connect(path)
+        return True
+    return False
 
 
 def many_runtimes(folder):
