@@ -515,6 +515,14 @@ void an_methods_describe(const struct an_methods *m, uint64_t addr, char *buf, s
 	an_methods_describe_at(m, addr, 0, buf, size);
 }
 
+bool an_methods_is_replaced(const struct an_methods *m, uint64_t callee, uint64_t caller)
+{
+	const struct an_range *new = an_ranges_at(&m->live, 0, callee);
+	const struct an_range *old = an_ranges_at(&m->live, 0, caller);
+
+	return new &&old &&new->value == old->value &&new->start != old->start;
+}
+
 size_t an_methods_count(const struct an_methods *m)
 {
 	return m->table.count;

@@ -70,6 +70,12 @@ NT_MUST_CHECK enum nt_status an_methods_native(struct an_methods *m, uint64_t st
 /* Rises whenever the epoch of some address may have changed: cached epochs are stale then. */
 uint64_t an_methods_changes(const struct an_methods *m);
 
+/*
+ * Whether the callee is newer code of the very method that calls it: what on-stack replacement
+ * leaves on a stack.  Both are places inside, as for an_methods_find(), in a trace of one process.
+ */
+bool an_methods_is_replaced(const struct an_methods *m, uint64_t callee, uint64_t caller);
+
 size_t an_methods_count(const struct an_methods *m);
 /* Whether the end of the rundown (DCEndComplete) was seen; without it names are missing. */
 bool an_methods_rundown_complete(const struct an_methods *m);

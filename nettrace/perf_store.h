@@ -25,8 +25,12 @@ enum {
 	NT_PERF_MAX_THREADS = 16 * 1024,
 	NT_PERF_MAX_MAPPINGS = 16 * 1024,
 	NT_PERF_MAX_SYMBOLS = 64 * 1024,
+	NT_PERF_MAX_COUNT = 100 * 1000 * 1000, /* samples in all; a day of 1,000 a second */
 	NT_PERF_TIME_UNIT_NS = 100 * 1000, /* of rows that are not coarsened */
 };
+
+/* In the address of a frame: it was found on the stack, and no frame pointer led to it. */
+#define NT_PERF_HIDDEN (UINT64_C(1) << 63)
 
 struct nt_perf_node {
 	uint64_t address; /* a return address unless it is the end of a stack */

@@ -13,6 +13,7 @@
 #include <zstd.h>
 
 #include "src/command.h"
+#include "src/elf_symbols.h"
 #include "src/help.h"
 #include "src/log.h"
 #include "src/output.h"
@@ -68,6 +69,10 @@ static int print_version(void)
 	out_printf(o, "drdotnet-trace %s\n", PACKAGE_VERSION);
 	out_printf(o, "libuv    %s\n", uv_version_string());
 	out_printf(o, "libzstd  %s\n", ZSTD_versionString());
+	if (elf_symbols_version())
+		out_printf(o, "libelf   %s\n", elf_symbols_version());
+	else
+		out_text(o, "libelf   not built in: native functions have no names\n");
 	out_text(o,
 		 "reads    .nettrace formats 4, 5 and 6, .netperf format 3, also zstd-compressed\n"
 		 "schema   " REPORT_SCHEMA "\n");

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzers/cpu_perf.h"
+
+static enum nt_status add_names(struct an_engine *e, const struct nt_perf *p)
+{
+	enum nt_status st = NT_OK;
+
+	for (size_t i = 0; i < p->mapping_count && st == NT_OK; i++)
+		st = an_engine_native_code(e, p->mappings[i].start, p->mappings[i].last,
+					   p->mappings[i].file, NULL);
+	for (size_t i = 0; i < p->symbol_count && st == NT_OK; i++)
+		st = an_engine_native_code(e, p->symbols[i].start, p->symbols[i].last,
+					   p->symbols[i].file, p->symbols[i].name);
+	return st;
+}
+
+/*
+ * A method that is replaced while it runs leaves its old frame on the stack, and its new code above
+ * it: the same method twice, in two pieces of code.  (Recursion stays in one piece, or goes from
+ * new to old code once.)  The old frame is skipped, and its caller, which the chain of frame
+ * pointers misses, is where the sampler found it on the stack; elsewhere such a find means nothing.
+ */
+static size_t fold_replaced(const struct an_methods *m, uint64_t *frames, size_t count)
+{
+	bool replaced = false;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t callee = kept ? frames[kept - 1] - (kept > 1) : 0;
+		uint64_t frame = frames[i] & ~NT_PERF_HIDDEN;
+
+		if (frames[i] & NT_PERF_HIDDEN) {
+			if (replaced)
+				frames[kept++] = frame;
+			replaced = false;
+			continue;
+		}
+		replaced = kept && an_methods_is_replaced(m, callee, frame - 1);
+		if (!replaced)
+			frames[kept++] = frame;
+	}
+	return kept;
+}
+
+/* Of a moment of CLOCK_MONOTONIC, in the trace's time. */
+static int64_t in_trace(const struct nt_trace_info *t, uint64_t ns)
+{
+	double start = (double)t->sync_ticks;
+	int64_t ticks = t->sync_ticks, at;
+
+	if (t->ticks_per_second != 1000000000)
+		ticks = (int64_t)(start * (1e9 / (double)t->ticks_per_second));
+	if (ns > INT64_MAX || __builtin_sub_overflow((int64_t)ns, ticks, &at))
+		return 0;
+	if (at > NT_TIME_MAX_NS)
+		return NT_TIME_MAX_NS;
+	return at < -NT_TIME_MAX_NS ? -NT_TIME_MAX_NS : at;
+}
+
+static uint64_t time_of(const struct nt_perf *p, const struct nt_perf_row *row)
+{
+	uint64_t ns;
+
+	if (__builtin_mul_overflow(row->time, p->info.unit_ns, &ns) ||
+	    __builtin_add_overflow(ns, p->info.start_ns, &ns))
+		return UINT64_MAX;
+	return ns;
+}
+
+enum nt_status an_engine_perf(struct an_engine *e, const struct nt_perf *p)
+{
+	const struct an_shared *shared = an_engine_borrow_shared(e);
+	uint64_t frames[NT_PERF_MAX_FRAMES];
+	enum nt_status st;
+
+	if (!shared->methods)
+		return NT_OK; /* no section needs it */
+	st = add_names(e, p);
+	for (size_t i = 0; i < p->row_count && st == NT_OK; i++) {
+		const struct nt_perf_row *row = &p->rows[i];
+		const struct nt_perf_thread *t = &p->threads[row->thread];
+		struct an_cpu_sample sample = {
+			.time_ns = in_trace(&shared->trace, time_of(p, row)),
+			.thread_id = t->id,
+			.thread_name = *t->name ? t->name : NULL,
+			.frames = frames,
+			.class = AN_CPU_RUNNING,
+			.weight_ns = p->info.period_ns,
+		};
+
+		sample.frame_count = fold_replaced(shared->methods, frames,
+						   nt_perf_frames(p, row->node, frames));
+		for (uint32_t k = 0; k < row->count && st == NT_OK; k++)
+			st = an_engine_cpu_sample(e, AN_CPU_PERF, &sample);
+	}
+	return st;
+}

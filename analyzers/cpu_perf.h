@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ANALYZERS_CPU_PERF_H
+#define ANALYZERS_CPU_PERF_H
+
+/*
+ * CPU samples that this program took beside the trace (nettrace/perf_store.h) go into the analysis:
+ * names of native code first, then the samples, with the frames of on-stack replacement put right.
+ */
+
+#include "analyzers/analyzer.h"
+#include "nettrace/perf_store.h"
+
+/* After the whole trace was read, before the report.  p must live until then. */
+NT_MUST_CHECK enum nt_status an_engine_perf(struct an_engine *e, const struct nt_perf *p);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* Our own CPU samples in the report: weights, native names, frames of on-stack replacement. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyzers/cpu_perf.h"
+#include "tests/support/failalloc.h"
+#include "tests/support/play.h"
+
+static const struct an_class *const classes[] = { &an_class_cpu, NULL };
+
+static struct play p;
+static struct nt_perf samples;
+
+enum { MAIN = 0x1000, RUN = 0x2000, HOT_OLD = 0x3000, HOT_NEW = 0x8000, NATIVE = 0x900000 };
+
+static void begin(void)
+{
+	assert_true(play_begin(&p, NULL, classes, NULL));
+	assert_int_equal(nt_perf_init(&samples, NULL), NT_OK);
+	samples.info.period_ns = 2000000;
+	samples.info.start_ns = (uint64_t)p.trace.sync_ticks;
+}
+
+static void end(void)
+{
+	play_end(&p);
+	nt_perf_done(&samples);
+}
+
+static void add(uint64_t thread, double ms, size_t count, ...)
+{
+	uint64_t frames[16];
+	va_list args;
+
+	va_start(args, count);
+	for (size_t i = 0; i < count; i++)
+		frames[i] = va_arg(args, uint64_t);
+	va_end(args);
+	assert_int_equal(nt_perf_sample(&samples, samples.info.start_ns + (uint64_t)(ms * 1e6),
+					thread, frames, count),
+			 NT_OK);
+}
+
+/* Names come after the samples. */
+static void finish(void)
+{
+	play_method(&p, true, MAIN, 0x1000, "Shop", "Main", "void  ()", 5000);
+	play_method(&p, true, RUN, 0x1000, "Shop", "Run", "void  ()", 5000);
+	play_method(&p, true, HOT_OLD, 0x1000, "Shop", "Hot", "void  ()", 5000);
+	play_method(&p, true, HOT_NEW, 0x1000, "Shop", "Hot", "void  ()", 5000);
+	if (p.status == NT_OK)
+		p.status = an_engine_perf(p.engine, &samples);
+	assert_int_equal(p.status, NT_OK);
+}
+
+static uint64_t of(const char *name, const char *member)
+{
+	const struct an_value *row = play_find(&p, "cpu.methods", "method", name);
+
+	return row ? an_get_u64(row, member, UINT64_MAX) : 0;
+}
+
+static void samples_have_names_threads_and_weights(void **state)
+{
+	struct nt_perf_mapping m = { .start = NATIVE, .last = NATIVE + 0xffff, .file = "/x/n.so" };
+	const struct an_value *thread;
+
+	(void)state;
+	begin();
+	for (int i = 0; i < 60; i++)
+		add(7, i * 2, 3, (uint64_t)HOT_NEW + 5, (uint64_t)RUN + 9, (uint64_t)MAIN + 9);
+	for (int i = 60; i < 90; i++)
+		add(7, i * 2, 2, (uint64_t)NATIVE + 4, (uint64_t)RUN + 5);
+	for (int i = 90; i < 100; i++)
+		add(7, i * 2, 1, (uint64_t)NATIVE + 0x2000);
+	assert_int_equal(nt_perf_map(&samples, &m, 7), NT_OK);
+	assert_int_equal(nt_perf_symbol(&samples, NATIVE, NATIVE + 9, "/x/n.so", 7, "copy", 4),
+			 NT_OK);
+	finish();
+	assert_string_equal(an_get_text(play_report(&p), "cpu.source", ""), "perf");
+	assert_int_equal(an_get_u64(play_report(&p), "cpu.samples", 0), 100);
+	assert_int_equal(an_get_u64(play_report(&p), "cpu.samples_on_cpu", 0), 100);
+	assert_int_equal(an_get_u64(play_report(&p), "cpu.samples_unknown", 9), 0);
+	assert_int_equal(an_get_u64(play_report(&p), "cpu.samples_unresolved", 0), 10);
+	assert_int_equal(of("Shop.Hot", "exclusive_samples"), 60);
+	assert_int_equal(of("Shop.Run", "inclusive_samples"), 90);
+	assert_int_equal(of("copy", "exclusive_samples"), 30);
+	assert_int_equal(of("n.so![unnamed]", "exclusive_samples"), 10);
+	thread = an_get(play_report(&p), "cpu.threads")->first;
+	assert_int_equal(an_get_u64(thread, "thread_id", 0), 7);
+	assert_int_equal(an_get_u64(thread, "samples", 0), 100);
+	end();
+}
+
+/* New code, its old frame, and the caller where it was found on the stack. */
+static void replaced_code_is_one_frame_and_has_its_caller(void **state)
+{
+	(void)state;
+	begin();
+	add(7, 0, 4, (uint64_t)HOT_NEW + 5, (uint64_t)HOT_OLD + 9, (RUN + 9) | NT_PERF_HIDDEN,
+	    (uint64_t)MAIN + 9);
+	add(7, 2, 5, (uint64_t)NATIVE, (uint64_t)HOT_NEW + 5, (uint64_t)HOT_OLD + 9,
+	    (RUN + 9) | NT_PERF_HIDDEN, (uint64_t)MAIN + 9);
+	finish();
+	assert_int_equal(of("Shop.Run", "inclusive_samples"), 2);
+	assert_int_equal(of("Shop.Hot", "inclusive_samples"), 2);
+	assert_int_equal(of("Shop.Hot", "exclusive_samples"), 1);
+	assert_int_equal(of("Shop.Main", "inclusive_samples"), 2);
+	end();
+}
+
+/* What looks like a caller elsewhere is only a number on the stack. */
+static void other_finds_mean_nothing(void **state)
+{
+	(void)state;
+	begin();
+	add(7, 0, 3, (uint64_t)HOT_NEW + 5, (RUN + 9) | NT_PERF_HIDDEN, (uint64_t)MAIN + 9);
+	add(7, 2, 4, (uint64_t)HOT_NEW + 5, (uint64_t)HOT_NEW + 9, (RUN + 9) | NT_PERF_HIDDEN,
+	    (uint64_t)MAIN + 9); /* recursion */
+	finish();
+	assert_int_equal(of("Shop.Run", "inclusive_samples"), 0);
+	assert_int_equal(of("Shop.Hot", "exclusive_samples"), 2);
+	assert_int_equal(of("Shop.Main", "inclusive_samples"), 2);
+	end();
+}
+
+static void strange_times_are_cut(void **state)
+{
+	(void)state;
+	begin();
+	add(7, 0, 1, (uint64_t)HOT_NEW + 5);
+	samples.rows[0].time = UINT64_MAX;
+	finish();
+	assert_int_equal(an_get_u64(play_report(&p), "cpu.samples", 0), 1);
+	end();
+	begin();
+	add(7, 0, 1, (uint64_t)HOT_NEW + 5);
+	samples.info.start_ns = 0;
+	p.trace.sync_ticks = INT64_MAX;
+	p.trace.ticks_per_second = 1;
+	finish();
+	assert_int_equal(an_get_u64(play_report(&p), "cpu.samples", 0), 1);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(samples_have_names_threads_and_weights),
+		cmocka_unit_test(replaced_code_is_one_frame_and_has_its_caller),
+		cmocka_unit_test(other_finds_mean_nothing),
+		cmocka_unit_test(strange_times_are_cut),
+	};
+
+	return cmocka_run_group_tests_name("cpu_perf", tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of native functions: of this very program, and of files that are no better than noise. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/elf_symbols.h"
+#include "src/perf_names.h"
+
+int a_function_with_a_name(int n);
+
+__attribute__((noinline)) int a_function_with_a_name(int n)
+{
+	__asm__ volatile("" : "+r"(n));
+	return n + 1;
+}
+
+static uint64_t address_of_it(void)
+{
+	int (*f)(int) = a_function_with_a_name;
+	uint64_t address = 0;
+
+	memcpy(&address, &f, sizeof(f));
+	return address;
+}
+
+static const struct nt_perf_symbol *find(const struct nt_perf *p, const char *name)
+{
+	for (size_t i = 0; i < p->symbol_count; i++)
+		if (strcmp(p->symbols[i].name, name) == 0)
+			return &p->symbols[i];
+	return NULL;
+}
+
+static void functions_of_this_program(void **state)
+{
+	const uint64_t at = address_of_it(), frames[] = { at, at + 1, 0x10 };
+	const struct nt_perf_symbol *s;
+	struct perf_files files;
+	struct nt_perf p;
+
+	(void)state;
+	perf_files_init(&files, (int32_t)getpid());
+	assert_int_equal(nt_perf_init(&p, NULL), NT_OK);
+	assert_int_equal(nt_perf_sample(&p, 0, 1, frames, 3), NT_OK);
+	assert_int_equal(perf_names_add(&p, &files), NT_OK);
+	assert_int_equal(p.mapping_count, 1); /* of all that are there the one that was touched */
+	assert_true(p.mappings[0].start <= at && at <= p.mappings[0].last);
+	assert_non_null(strstr(p.mappings[0].file, "test_perf_names"));
+	s = find(&p, "a_function_with_a_name");
+	if (elf_symbols_version()) {
+		assert_non_null(s);
+		assert_int_equal(s->start, at);
+		assert_in_range(s->last - s->start, 1, 4096);
+	} else {
+		assert_null(s);
+	}
+	nt_perf_done(&p);
+	perf_files_done(&files);
+}
+
+/* --- hostile files --- */
+
+static uint8_t *read_self(size_t *ret_len)
+{
+	int fd = open("/proc/self/exe", O_RDONLY);
+	struct stat st;
+	uint8_t *bytes;
+
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	*ret_len = (size_t)st.st_size;
+	bytes = malloc(*ret_len);
+	assert_non_null(bytes);
+	assert_int_equal(read(fd, bytes, *ret_len), (ssize_t)*ret_len);
+	close(fd);
+	return bytes;
+}
+
+static void try_file(const char *path, const uint8_t *bytes, size_t len)
+{
+	char file[] = "/victim";
+	const struct perf_file_map map = { .start = 0, .last = UINT64_MAX, .file = file };
+	struct perf_files files = { .root = -1 };
+	struct elf_symbols *s;
+	char full[128];
+	int fd;
+
+	files.root = open(path, O_PATH | O_DIRECTORY);
+	snprintf(full, sizeof(full), "%s/victim", path);
+	fd = open(full, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, len), (ssize_t)len);
+	close(fd);
+	s = elf_symbols_open(&files, &map);
+	for (uint64_t at = 0; s && at < len; at += len / 50 + 1) {
+		struct elf_symbol found;
+
+		if (elf_symbols_find(s, at, &found))
+			assert_true(strlen(found.name) > 0);
+	}
+	elf_symbols_close(s);
+	unlink(full);
+	perf_files_done(&files);
+}
+
+static void cut_and_changed_files(void **state)
+{
+	char dir[] = "/tmp/drd-elf-XXXXXX";
+	size_t len;
+	uint8_t *bytes = read_self(&len), *copy = malloc(len);
+	uint32_t chance = 1;
+
+	(void)state;
+	assert_non_null(copy);
+	assert_non_null(mkdtemp(dir));
+	for (size_t i = 0; i < 64; i++) /* the header, cut */
+		try_file(dir, bytes, i);
+	for (size_t i = 1; i < 20; i++)
+		try_file(dir, bytes, len / 20 * i);
+	for (size_t round = 0; round < 120; round++) {
+		size_t tables = len > 8192 ? len - 8192 : 0; /* section headers, mostly */
+
+		memcpy(copy, bytes, len);
+		for (size_t i = 0; i < 4; i++) {
+			chance = chance * 1664525 + 1013904223;
+			copy[round % 2 ? chance % 64 : tables + chance % (len - tables)] =
+				(uint8_t)(chance >> 24);
+		}
+		try_file(dir, copy, len);
+	}
+	free(copy);
+	free(bytes);
+	rmdir(dir);
+}
+
+static void another_build_has_other_names(void **state)
+{
+	struct perf_files files;
+	struct elf_symbols *s;
+	struct perf_file_map map = { 0 };
+
+	(void)state;
+	perf_files_init(&files, (int32_t)getpid());
+	map = *perf_files_at(&files, address_of_it());
+	s = elf_symbols_open(&files, &map);
+	assert_int_equal(s != NULL, elf_symbols_version() != NULL);
+	elf_symbols_close(s);
+	map.build_id_bytes = 20;
+	memset(map.build_id, 0x5a, 20);
+	assert_null(elf_symbols_open(&files, &map));
+	perf_files_done(&files);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(functions_of_this_program),
+		cmocka_unit_test(cut_and_changed_files),
+		cmocka_unit_test(another_build_has_other_names),
+	};
+
+	return cmocka_run_group_tests_name("perf_names", tests, NULL, NULL);
+}
