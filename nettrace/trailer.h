@@ -8,7 +8,7 @@
  * are the runtime's own.  Layout: "The trailing block" in README.md.
  *
  * This file knows the frame and the records in it; what a record holds is the business of
- * trailer_NAME.h.  A kind that a reader does not know is skipped by its length.
+ * those who measure.  A kind that a reader does not know is skipped by its length.
  */
 
 #include "nettrace/nettrace.h"
@@ -25,8 +25,9 @@ enum {
 
 /* A kind once used keeps its meaning for ever. */
 enum nt_trailer_kind {
-	NT_TRAILER_CLOCK = 1, /* trailer_cpu.h */
-	NT_TRAILER_THREAD = 2,
+	/* CPU time of threads: analyzers/cputime_trailer.c */
+	NT_TRAILER_CPU_INFO = 1,
+	NT_TRAILER_CPU_WINDOWS = 2,
 	NT_TRAILER_THREAD_CPU = 3,
 	/* Samples of perf_event_open(). */
 	NT_TRAILER_PERF_INFO = 16,
