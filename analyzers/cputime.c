@@ -8,34 +8,43 @@
 #include "analyzers/grow.h"
 #include "nettrace/idmap.h"
 
+static void set_up(struct an_cputime *t, const struct nt_alloc *alloc)
+{
+	*t = (struct an_cputime){
+		.alloc = alloc,
+		.info = { .process_id = -1 },
+		.max_windows = CPUTIME_MAX_WINDOWS,
+		.max_slices = CPUTIME_MAX_SLICES,
+		.max_threads = CPUTIME_MAX_THREADS,
+	};
+	nt_idmap_init(&t->by_id, alloc);
+}
+
 struct an_cputime *an_cputime_new(const struct nt_alloc *alloc)
 {
 	struct an_cputime *t = an_mem_get(alloc, sizeof(*t));
 
-	if (!t)
-		return NULL;
-	t->alloc = alloc;
-	t->info.process_id = -1;
-	t->max_windows = CPUTIME_MAX_WINDOWS;
-	t->max_slices = CPUTIME_MAX_SLICES;
-	t->max_threads = CPUTIME_MAX_THREADS;
-	nt_idmap_init(&t->by_id, alloc);
+	if (t)
+		set_up(t, alloc);
 	return t;
+}
+
+void an_cputime_clear(struct an_cputime *t)
+{
+	for (size_t i = 0; i < t->count; i++)
+		an_mem_free(t->alloc, t->threads[i].slices);
+	an_mem_free(t->alloc, t->threads);
+	an_mem_free(t->alloc, t->windows);
+	nt_idmap_done(&t->by_id);
+	set_up(t, t->alloc);
 }
 
 struct an_cputime *an_cputime_free(struct an_cputime *t)
 {
-	const struct nt_alloc *al;
-
 	if (!t)
 		return NULL;
-	al = t->alloc;
-	for (size_t i = 0; i < t->count; i++)
-		an_mem_free(al, t->threads[i].slices);
-	an_mem_free(al, t->threads);
-	an_mem_free(al, t->windows);
-	nt_idmap_done(&t->by_id);
-	an_mem_free(al, t);
+	an_cputime_clear(t);
+	an_mem_free(t->alloc, t);
 	return NULL;
 }
 

@@ -29,6 +29,9 @@ enum an_cputime_source {
 struct an_cputime *an_cputime_new(const struct nt_alloc *alloc); /* NULL: out of memory */
 struct an_cputime *an_cputime_free(struct an_cputime *t); /* returns NULL; accepts NULL */
 
+/* As it was when new. */
+void an_cputime_clear(struct an_cputime *t);
+
 /* --- feeding --- */
 
 /* What the numbers are worth. */

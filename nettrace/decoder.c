@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "nettrace/trailer.h"
+
 static void set_limit(size_t *limit, size_t dflt)
 {
 	if (!*limit)
@@ -294,6 +296,37 @@ static void consume(struct nt_decoder *d, struct nt_span *in, const uint8_t *p, 
 		d->held_at = d->held_count = 0;
 }
 
+/* Whether what is held begins like a block of trailer.h, or may still do so. */
+static bool may_be_trailer(const struct nt_decoder *d, bool surely)
+{
+	enum { MAGIC = 8 };
+
+	if (held_bytes(d) < MAGIC)
+		return !surely;
+	return nt_trailer_has_head(d->held + d->held_at, held_bytes(d));
+}
+
+/* Behind the end of the stream. */
+static void keep_trailing(struct nt_decoder *d, struct nt_span *in)
+{
+	size_t n = nt_left(in);
+
+	if (!d->no_trailer)
+		d->no_trailer = held_bytes(d) + n > NT_TRAILER_MAX_BYTES ||
+				!hold(d, nt_take(in, n), n) || !may_be_trailer(d, false);
+	d->stats.trailing_bytes = d->stats.bytes - d->offset;
+	if (!d->no_trailer && may_be_trailer(d, true))
+		d->stats.trailing_bytes = 0;
+}
+
+const uint8_t *nt_decoder_borrow_trailer(const struct nt_decoder *d, size_t *ret_len)
+{
+	bool any = d->state == ST_DONE && !d->no_trailer && may_be_trailer(d, true);
+
+	*ret_len = any ? held_bytes(d) : 0;
+	return any ? d->held + d->held_at : NULL;
+}
+
 enum nt_status nt_decoder_push(struct nt_decoder *d, const void *data, size_t len)
 {
 	enum nt_status st = d->status;
@@ -319,7 +352,7 @@ enum nt_status nt_decoder_push(struct nt_decoder *d, const void *data, size_t le
 	}
 	if (d->state == ST_DONE) {
 		d->stats.ended = true;
-		d->stats.trailing_bytes += nt_left(&in);
+		keep_trailing(d, &in);
 	}
 	return conclude(d, st);
 }

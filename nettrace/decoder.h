@@ -137,6 +137,7 @@ struct nt_decoder {
 	size_t need; /* bytes the state's step takes */
 	uint8_t *held; /* bytes of the step that came in earlier chunks, from held_at on */
 	size_t held_at, held_count, held_room;
+	bool no_trailer; /* what comes behind the end of the stream is not to be kept in held */
 	uint64_t offset; /* stream position of the step's bytes */
 
 	/* the object or block being read */

@@ -270,7 +270,8 @@ struct nt_stats {
 	uint64_t faults; /* that decoding went on after */
 	uint64_t skipped_bytes; /* while looking for the next block after a fault */
 	uint64_t evicted_threads; /* capture threads forgotten to bound memory */
-	uint64_t trailing_bytes; /* after the end of the stream; ignored */
+	/* After the end of the stream; ignored.  A block as in trailer.h is not counted. */
+	uint64_t trailing_bytes;
 	bool ended; /* the end tag was read */
 };
 
@@ -320,6 +321,11 @@ const struct nt_error *nt_decoder_borrow_error(const struct nt_decoder *d);
 const struct nt_stats *nt_decoder_borrow_stats(const struct nt_decoder *d);
 const struct nt_trace_info *
 nt_decoder_borrow_trace(const struct nt_decoder *d); /* NULL: none yet */
+/*
+ * What came behind the end of the stream, if it begins like a block of trailer.h; whether it is
+ * one, nt_trailer_open() tells.  NULL: nothing of that kind.
+ */
+const uint8_t *nt_decoder_borrow_trailer(const struct nt_decoder *d, size_t *ret_len);
 /* Threads with lost events, most first; *ret_count of them.  NT_ENOMEM possible. */
 NT_MUST_CHECK enum nt_status nt_decoder_borrow_losses(struct nt_decoder *d,
 						      const struct nt_thread_loss **ret,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nettrace/trailer.h"
 #include "src/command.h"
 #include "src/log.h"
 #include "src/report_out.h"
@@ -19,6 +20,10 @@ struct analysis {
 	const char *file_cut;
 	const struct an_provider *enabled;
 	const struct analysis_threads *threads;
+	struct an_cputime *cputime;
+	struct an_cpu_time cpu_time; /* the same, as the engine asks */
+	void (*measure)(void *ctx);
+	void *measure_ctx;
 };
 
 const char *analysis_section(size_t i)
@@ -68,6 +73,73 @@ static void choose(struct analysis *a, const char *const *sections, size_t count
 	}
 }
 
+/* --- CPU times --- */
+
+/* The trace's clock in ns, as an_cputime has it; false: out of all bounds. */
+static bool to_clock(const struct nt_trace_info *trace, int64_t time_ns, int64_t *ret)
+{
+	long double ns = (long double)trace->sync_ticks;
+
+	if (trace->ticks_per_second != 1000000000)
+		ns = ns * 1e9L / (long double)trace->ticks_per_second;
+	ns += (long double)time_ns;
+	if (ns < -(long double)NT_TIME_MAX_NS || ns > (long double)NT_TIME_MAX_NS)
+		return false;
+	*ret = (int64_t)ns;
+	return true;
+}
+
+static int64_t used_ns(void *ctx, uint64_t thread_id, int64_t from_ns, int64_t to_ns)
+{
+	const struct analysis *a = ctx;
+	const struct nt_trace_info *trace = &an_engine_borrow_shared(a->engine)->trace;
+
+	if (!trace->ticks_per_second || !to_clock(trace, from_ns, &from_ns) ||
+	    !to_clock(trace, to_ns, &to_ns))
+		return -1;
+	if (a->measure && to_ns > an_cputime_until(a->cputime))
+		a->measure(a->measure_ctx);
+	return an_cputime_used(a->cputime, thread_id, from_ns, to_ns);
+}
+
+struct an_cputime *analysis_cputime(struct analysis *a)
+{
+	return a->cputime;
+}
+
+void analysis_set_measure(struct analysis *a, void (*measure)(void *ctx), void *ctx)
+{
+	a->measure = measure;
+	a->measure_ctx = ctx;
+}
+
+static const char *load_records(struct analysis *a, struct nt_span records)
+{
+	struct nt_trailer_record r;
+
+	while (nt_trailer_next(&records, &r)) {
+		enum nt_status st = an_cputime_load(a->cputime, &r);
+
+		if (st == NT_ENOMEM)
+			return "out of memory";
+		if (st < 0)
+			return "a record in it makes no sense";
+	}
+	return records.bad ? "a record in it makes no sense" : NULL;
+}
+
+const char *analysis_load_trailer(struct analysis *a, const uint8_t *block, size_t len)
+{
+	struct nt_span records;
+	const char *why = nt_trailer_open(block, len, &records);
+
+	if (!why)
+		why = load_records(a, records);
+	if (why)
+		an_cputime_clear(a->cputime);
+	return why;
+}
+
 struct analysis *analysis_new(const struct an_options *options, const char *const *sections,
 			      size_t count)
 {
@@ -77,8 +149,12 @@ struct analysis *analysis_new(const struct an_options *options, const char *cons
 		return NULL;
 	choose(a, sections, count);
 	a->choice.top = options->top;
+	a->cputime = an_cputime_new(&nt_alloc_default);
+	a->cpu_time = (struct an_cpu_time){ used_ns, a };
 	a->engine = an_engine_new(NULL, options, a->classes);
 	if (a->engine)
+		an_engine_set_cpu_time(a->engine, &a->cpu_time);
+	if (a->engine && a->cputime)
 		a->decoder = nt_decoder_new(NULL, NULL, an_engine_flags(a->engine) | NT_RECOVER,
 					    &an_engine_sink, a->engine);
 	return a->decoder ? a : analysis_free(a);
@@ -90,6 +166,7 @@ struct analysis *analysis_free(struct analysis *a)
 		return NULL;
 	nt_decoder_free(a->decoder);
 	an_engine_free(a->engine);
+	an_cputime_free(a->cputime);
 	free(a);
 	return NULL;
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "analyzers/analyzer.h"
+#include "analyzers/cputime.h"
 #include "nettrace/nettrace.h"
 #include "src/output.h"
 #include "src/report_out.h"
@@ -40,6 +41,20 @@ struct nt_decoder *analysis_decoder(struct analysis *a);
 void analysis_ignore(struct analysis *a, bool (*ignored)(void *ctx, const struct nt_event_def *def),
 		     void *ctx);
 enum nt_status analysis_name(struct analysis *a, const struct nt_event *ev);
+
+/*
+ * CPU times of threads, for whoever measures them to fill: by itself (live), or from the block
+ * behind the end of a trace.  What comes after the samples serves for totals only.
+ */
+struct an_cputime *analysis_cputime(struct analysis *a);
+/* Is called when samples come that are newer than the last measurement.  NULL: there will be none.
+ */
+void analysis_set_measure(struct analysis *a, void (*measure)(void *ctx), void *ctx);
+/*
+ * Takes the records of such a block.  NULL: done.  Else why it cannot be used, in static words:
+ * then nothing of it was used.
+ */
+const char *analysis_load_trailer(struct analysis *a, const uint8_t *block, size_t len);
 
 /* What the recording asked for; ends at a NULL name; must live until the report is printed. */
 void analysis_set_enabled(struct analysis *a, const struct an_provider *enabled);

@@ -44,6 +44,7 @@ struct collect_args {
 	int view; /* enum an_view */
 	struct opt_list limit;
 	struct an_limits limits; /* what becomes of it */
+	int cpu_source; /* enum collect_cpu_source */
 	uint64_t timeout_ns, stop_timeout_ns;
 };
 
@@ -57,6 +58,13 @@ enum exit_code_of { EXIT_CODE_CHILD, EXIT_CODE_TOOL };
 static const char *const exit_codes[] = {
 	[EXIT_CODE_CHILD] = "child", [EXIT_CODE_TOOL] = "tool", NULL
 };
+static const char *const cpu_sources[] = {
+	[COLLECT_CPU_AUTO] = "auto",
+	[COLLECT_CPU_PROC] = "proc",
+	[COLLECT_CPU_EVENTPIPE] = "eventpipe",
+	NULL,
+};
+
 static const char *const views[] = {
 	[AN_VIEW_CPU] = "cpu", [AN_VIEW_WALL] = "wall", [AN_VIEW_WAITING] = "waiting", NULL
 };
@@ -137,6 +145,9 @@ static const struct opt_spec collect_options[] = {
 	  OPT_ENUM(struct collect_args, view, views) },
 	{ "limit", 0, "NAME=VALUE", "move the limit of a finding: gc.time=5 (all: analyzers)",
 	  OPT_LIST(struct collect_args, limit) },
+	{ "cpu-source", 0, "SOURCE",
+	  "what tells who used the CPU: auto (default), proc (/proc and samples), eventpipe",
+	  OPT_ENUM(struct collect_args, cpu_source, cpu_sources) },
 	{ "timeout", 0, "TIME", "how long the process may take to begin (default 10s)",
 	  OPT_DURATION(struct collect_args, timeout_ns), .min = NS_PER_MS, .max = 3600 * SECOND },
 	{ "stop-timeout", 0, "TIME", "how long it may take to end the trace (default 2m)",
@@ -396,6 +407,7 @@ static int run_with(const struct collect_args *args, const struct choice *choice
 		.format = args->json ? REPORT_JSON : (enum report_format)args->format,
 		.options = { .top = args->top, .view = (enum an_view)args->view,
 			     .limits = &args->limits },
+		.cpu_source = (enum collect_cpu_source)args->cpu_source,
 		.quiet = args->quiet,
 		.resume = args->resume,
 	};

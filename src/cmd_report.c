@@ -3,6 +3,7 @@
 /* report: analyses a recorded trace. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/analysis.h"
@@ -63,6 +64,32 @@ static const char report_notes[] =
 	"\n"
 	"A trace that is damaged or cut is analysed up to the fault: exit code 3.\n";
 
+/* What was measured outside the process stands behind the trace, and is wanted before it. */
+static void load_before(struct input *in, struct analysis *a, const char **ret_why)
+{
+	size_t len;
+	uint8_t *block = input_take_trailer(in, &len);
+
+	*ret_why = block ? analysis_load_trailer(a, block, len) : NULL;
+	free(block);
+}
+
+/* It comes only now, from a pipe. */
+static void load_after(const struct input *in, struct analysis *a, const char **ret_why)
+{
+	size_t len;
+	const uint8_t *block = nt_decoder_borrow_trailer(analysis_decoder(a), &len);
+
+	if (!block)
+		block = input_borrow_trailer(in, &len);
+	if (!block)
+		return;
+	*ret_why = analysis_load_trailer(a, block, len);
+	if (!*ret_why && an_cputime_since(analysis_cputime(a)) != INT64_MAX)
+		log_info("the measured CPU times stand behind the trace, which cannot be read from "
+			 "its end: they count for threads, not for methods");
+}
+
 static int analyse(struct input *in, struct out *o, const struct report_args *args,
 		   const struct opt_operands *words, const struct an_limits *limits)
 {
@@ -70,14 +97,20 @@ static int analyse(struct input *in, struct out *o, const struct report_args *ar
 					    .view = (enum an_view)args->view,
 					    .limits = limits };
 	struct analysis *a = analysis_new(&options, words->v + 1, words->count - 1);
+	const char *why = NULL;
 	int code, printed;
 
 	if (!a) {
 		log_error("cannot read '%s': out of memory", input_name(in));
 		return EXIT_FAILED;
 	}
+	load_before(in, a, &why);
 	input_feed(in, analysis_decoder(a));
+	load_after(in, a, &why);
 	code = fault_report(in, analysis_decoder(a));
+	if (why)
+		log_warn("'%s': what was measured outside the process cannot be used: %s",
+			 input_name(in), why);
 	if (code != EXIT_FAILED) {
 		printed = analysis_print(a, o, (enum report_format)args->format, words->v[0], NULL);
 		code = printed == EXIT_DONE ? code : printed;

@@ -18,6 +18,13 @@
 #include "src/port_address.h"
 #include "src/stop_when.h"
 
+/* Who says what used the CPU. */
+enum collect_cpu_source {
+	COLLECT_CPU_AUTO, /* the best that there is */
+	COLLECT_CPU_PROC, /* the runtime's samples, weighed by what /proc says of each thread */
+	COLLECT_CPU_EVENTPIPE, /* the runtime's samples alone */
+};
+
 /* What all collections of a run share. */
 struct collect_settings {
 	struct ipc_collect session;
@@ -40,6 +47,7 @@ struct collect_settings {
 	const char *report; /* NULL: standard output, unless the trace goes there */
 	enum report_format format;
 	struct an_options options;
+	enum collect_cpu_source cpu_source;
 	bool quiet;
 	bool resume; /* a runtime that waits at the port we reach it by is told to go on */
 };

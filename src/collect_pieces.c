@@ -20,6 +20,7 @@ struct piece_file {
 	struct collect_pieces *owner;
 	struct trace_file *file;
 	uint64_t taken; /* bytes handed to it */
+	uint64_t since_ns; /* uv_hrtime() when it began */
 };
 
 struct collect_pieces {
@@ -160,6 +161,7 @@ static bool open_next(struct collect_pieces *p, uint64_t number)
 
 	if (f && path) {
 		f->owner = p;
+		f->since_ns = uv_hrtime();
 		config.path = path;
 		f->file = trace_file_open(p->loop, &config, &file_events, f);
 	} else {
@@ -184,6 +186,8 @@ static void finish_current(struct collect_pieces *p)
 	p->current = NULL;
 	p->current_full = false;
 	p->finishing++;
+	if (p->config.ending)
+		p->config.ending(p->ctx, f->file, f->since_ns);
 	trace_file_finish(f->file, on_file_done, f);
 }
 

@@ -21,6 +21,9 @@ struct collect_pieces_config {
 	uint64_t keep; /* whole files, besides the one that is being written */
 	/* Names are missing; true: collect_pieces_name() will get them.  With the ctx of events. */
 	bool (*unnamed)(void *ctx);
+	/* A file is about to be finished; its stream came since that time, uv_hrtime().  May be
+	 * NULL. */
+	void (*ending)(void *ctx, struct trace_file *file, uint64_t since_ns);
 };
 
 /* NULL: the first file could not be opened; said on standard error. */

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nettrace/trailer.h"
 #include "src/log.h"
+#include "src/proc.h"
+#include "src/proc_cpu.h"
 #include "src/trace_name.h"
 
 struct collect_stream {
@@ -19,8 +22,11 @@ struct collect_stream {
 	struct collect_pieces *pieces;
 	struct stop_when *stop_when;
 	struct nt_decoder *task_counter;
+	uv_loop_t *loop;
+	struct proc_cpu *cpu; /* NULL: not measured, or not any more */
 	uint64_t tasks;
 	uint64_t bytes;
+	bool compressed; /* the file */
 	bool stopping;
 };
 
@@ -54,6 +60,32 @@ static bool on_unnamed(void *ctx)
 	return s->events->unnamed(s->ctx);
 }
 
+/* What was measured since then goes behind the trace. */
+static void add_trailer(struct collect_stream *s, struct trace_file *file, int64_t since_ns)
+{
+	struct nt_trailer t;
+	const uint8_t *block;
+	size_t len;
+
+	nt_trailer_init(&t, &nt_alloc_default);
+	an_cputime_save(analysis_cputime(s->analysis), since_ns, INT64_MAX, &t);
+	if (!nt_trailer_is_empty(&t) &&
+	    (nt_trailer_finish(&t, &block, &len) != NT_OK || !trace_file_trailer(file, block, len)))
+		log_warn("what was measured outside the process is not in the file: there was no "
+			 "memory for it");
+	nt_trailer_done(&t);
+}
+
+static void on_piece_ending(void *ctx, struct trace_file *file, uint64_t since_ns)
+{
+	enum { BEFORE_MS = 500 }; /* so old may be what comes in its first bytes */
+	struct collect_stream *s = ctx;
+
+	if (s->cpu)
+		proc_cpu_read(s->cpu);
+	add_trailer(s, file, (int64_t)(since_ns - BEFORE_MS * UINT64_C(1000000)));
+}
+
 static const struct trace_file_events file_events = { on_full, on_ready, on_failed };
 
 static bool open_file(struct collect_stream *s, uv_loop_t *loop, const char *path, bool renumber)
@@ -70,8 +102,10 @@ static bool open_file(struct collect_stream *s, uv_loop_t *loop, const char *pat
 		.max_bytes = settings->max_bytes,
 		.keep = settings->keep,
 		.unnamed = on_unnamed,
+		.ending = on_piece_ending,
 	};
 
+	s->compressed = config.file.compress;
 	if (settings->keep)
 		s->pieces = collect_pieces_open(loop, &config, &file_events, s);
 	else
@@ -90,6 +124,7 @@ struct collect_stream *collect_stream_open(uv_loop_t *loop, const struct collect
 		log_error("cannot collect: out of memory");
 		return NULL;
 	}
+	s->loop = loop;
 	s->settings = settings;
 	s->events = events;
 	s->ctx = ctx;
@@ -110,10 +145,40 @@ struct collect_stream *collect_stream_free(struct collect_stream *s)
 	if (!s)
 		return NULL;
 	collect_stream_count_tasks(s, false);
+	proc_cpu_close(s->cpu);
 	analysis_free(s->analysis);
 	stop_when_free(s->stop_when);
 	free(s);
 	return NULL;
+}
+
+/* --- CPU times --- */
+
+static void measure(void *ctx)
+{
+	struct collect_stream *s = ctx;
+
+	proc_cpu_read(s->cpu);
+}
+
+int collect_stream_measure(struct collect_stream *s, int32_t pid)
+{
+	const struct proc_cpu_config config = { .root = PROC_ROOT, .pid = pid };
+	int error;
+
+	s->cpu = proc_cpu_start(s->loop, &config, analysis_cputime(s->analysis), &error);
+	if (!s->cpu)
+		return error;
+	analysis_set_measure(s->analysis, measure, s);
+	return 0;
+}
+
+void collect_stream_measured(struct collect_stream *s)
+{
+	if (s->cpu)
+		proc_cpu_read(s->cpu);
+	analysis_set_measure(s->analysis, NULL, NULL);
+	s->cpu = proc_cpu_close(s->cpu);
 }
 
 /* --- the stream --- */
@@ -175,6 +240,8 @@ void collect_stream_names_pending(struct collect_stream *s, bool pending)
 void collect_stream_stopping(struct collect_stream *s)
 {
 	s->stopping = true;
+	if (s->cpu)
+		proc_cpu_read(s->cpu);
 	collect_stream_count_tasks(s, false);
 	if (s->file)
 		trace_file_never_pause(s->file);
@@ -241,12 +308,26 @@ static void on_pieces_done(void *ctx, const struct collect_pieces_result *r)
 	s->done(s->done_ctx, r);
 }
 
+/*
+ * Behind a stream that is cut inside a block the trailer would be taken for the rest of it; in a
+ * compressed file it is apart.
+ */
+static bool takes_trailer(const struct collect_stream *s)
+{
+	const struct nt_stats *stats = collect_stream_stats(s);
+
+	return stats->ended || s->compressed || stats->whole_bytes == stats->bytes;
+}
+
 void collect_stream_finish(struct collect_stream *s, bool discard,
 			   void (*done)(void *ctx, const struct collect_pieces_result *result),
 			   void *ctx)
 {
 	s->done = done;
 	s->done_ctx = ctx;
+	collect_stream_measured(s);
+	if (s->file && takes_trailer(s))
+		add_trailer(s, s->file, INT64_MIN);
 	if (discard && s->file)
 		trace_file_discard(s->file);
 	if (discard && s->pieces)

@@ -39,6 +39,14 @@ struct collect_stream *collect_stream_open(uv_loop_t *loop, const struct collect
 /* After collect_stream_finish(), or when nothing was opened. */
 struct collect_stream *collect_stream_free(struct collect_stream *s); /* returns NULL */
 
+/*
+ * Measures from now on, outside the process, what its threads use, until collect_stream_finish();
+ * the measurements go to the analysis and into the file.  0, or an errno: nothing is measured.
+ */
+int collect_stream_measure(struct collect_stream *s, int32_t pid);
+/* The process is about to end, or has been stopped: a last reading. */
+void collect_stream_measured(struct collect_stream *s);
+
 /* The analysis leaves out what --event-filter does: the runtime could not.  Before any byte. */
 void collect_stream_filter(struct collect_stream *s);
 void collect_stream_push(struct collect_stream *s, const uint8_t *bytes, size_t len);

@@ -113,6 +113,7 @@ static void close_sessions(struct collection *c)
 	uv_timer_stop(&c->timer);
 	if (c->session)
 		session_close(c->session, NULL, NULL);
+	collect_stream_measured(c->stream);
 	if (c->early)
 		early_symbols_close(c->early);
 	c->session = NULL;
@@ -339,6 +340,41 @@ static void on_session_end(void *ctx, const struct session_end *end)
 
 static const struct session_events session_events = { on_started, on_data, on_session_end };
 
+static bool samples_threads(const struct ipc_collect *session)
+{
+	for (size_t i = 0; i < session->provider_count; i++)
+		if (!strcmp(session->providers[i].name, "Microsoft-DotNETCore-SampleProfiler"))
+			return true;
+	return false;
+}
+
+/* Once for each recording, from before the first sample on. */
+static void start_measuring(struct collection *c)
+{
+	enum collect_cpu_source source = c->settings->cpu_source;
+	bool asked = source == COLLECT_CPU_PROC;
+	const char *why = NULL;
+	int error;
+
+	if (source == COLLECT_CPU_EVENTPIPE || (!asked && !samples_threads(&c->settings->session)))
+		return;
+	error = c->who->target ? collect_stream_measure(c->stream, c->who->pid) : 0;
+	if (!c->who->target)
+		why = "it is not in our /proc";
+	else if (error != 0)
+		why = strerror(error);
+	if (!why || (!asked && !may_say(c)))
+		return;
+	collect_progress_clear(c->settings->quiet);
+	if (asked)
+		log_warn("the CPU use of the threads of process %d cannot be measured: %s",
+			 (int)c->who->pid, why);
+	else
+		log_info("the CPU use of threads is estimated from samples: process %d cannot be "
+			 "measured: %s",
+			 (int)c->who->pid, why);
+}
+
 static bool start_session(struct collection *c)
 {
 	struct session_config config = {
@@ -350,6 +386,7 @@ static bool start_session(struct collection *c)
 	const char **sockets = borrow_sockets(c, &config.socket_count);
 
 	config.sockets = sockets;
+	start_measuring(c);
 	if (sockets)
 		c->session = session_start(c->loop, &config, &session_events, c);
 	free(sockets);

@@ -10,6 +10,8 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "nettrace/span.h"
+#include "nettrace/trailer.h"
 #include "src/log.h"
 
 enum {
@@ -23,6 +25,10 @@ struct input {
 	int fd;
 	char *name;
 	bool seekable;
+	off_t end; /* what is behind it is not read; 0: all is */
+	uint8_t *skipped; /* the last frame without data that may hold a trailer */
+	size_t skipped_len, skipped_room;
+	uint64_t skip; /* bytes of such a frame that are still to come */
 	off_t start; /* where reading began: standard input may be in the middle of a file */
 	unsigned window_log;
 	ZSTD_DStream *zstd; /* NULL: not compressed */
@@ -96,6 +102,7 @@ struct input *input_close(struct input *in)
 	ZSTD_freeDStream(in->zstd);
 	close(in->fd);
 	free(in->plain);
+	free(in->skipped);
 	free(in->name);
 	free(in);
 	return NULL;
@@ -119,7 +126,69 @@ bool input_rewind(struct input *in)
 	in->raw_bytes = 0;
 	in->head_len = 0;
 	in->raw_at = in->raw_len = 0;
+	in->skipped_len = 0;
+	in->skip = 0;
 	return true;
+}
+
+/* --- the block at the end --- */
+
+/* len bytes at that place, or NULL. */
+static uint8_t *read_piece(const struct input *in, off_t at, size_t len)
+{
+	uint8_t *p = malloc(len);
+	size_t have = 0;
+
+	while (p && have < len) {
+		ssize_t n = pread(in->fd, p + have, len - have, at + (off_t)have);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			free(p);
+			return NULL;
+		}
+		have += (size_t)n;
+	}
+	return p;
+}
+
+/* Whether it is a frame of zstd: its head stands before it. */
+static bool is_framed(const struct input *in, off_t at, size_t len)
+{
+	uint8_t want[NT_TRAILER_ZSTD_HEAD_BYTES], have[NT_TRAILER_ZSTD_HEAD_BYTES];
+
+	nt_trailer_zstd_head(len, want);
+	return at - in->start >= (off_t)sizeof(have) &&
+	       pread(in->fd, have, sizeof(have), at - (off_t)sizeof(have)) == sizeof(have) &&
+	       memcmp(want, have, sizeof(have)) == 0;
+}
+
+uint8_t *input_take_trailer(struct input *in, size_t *ret_len)
+{
+	uint8_t footer[NT_TRAILER_FOOTER_BYTES], *block;
+	struct stat st;
+	uint64_t len;
+	off_t at;
+
+	if (!in->seekable || fstat(in->fd, &st) != 0 || !S_ISREG(st.st_mode) ||
+	    st.st_size - in->start < (off_t)sizeof(footer) ||
+	    pread(in->fd, footer, sizeof(footer), st.st_size - (off_t)sizeof(footer)) !=
+		    sizeof(footer))
+		return NULL;
+	len = nt_trailer_claimed(footer);
+	if (len < sizeof(footer) || len > NT_TRAILER_MAX_BYTES ||
+	    len > (uint64_t)(st.st_size - in->start))
+		return NULL;
+	at = st.st_size - (off_t)len;
+	block = read_piece(in, at, (size_t)len);
+	if (!block || !nt_trailer_has_head(block, (size_t)len)) {
+		free(block);
+		return NULL;
+	}
+	in->end = is_framed(in, at, (size_t)len) ? at - (off_t)NT_TRAILER_ZSTD_HEAD_BYTES : at;
+	*ret_len = (size_t)len;
+	return block;
 }
 
 static void set_fault(struct input *in, enum input_fault fault, const char *text)
@@ -131,6 +200,7 @@ static void set_fault(struct input *in, enum input_fault fault, const char *text
 /* More raw bytes behind those that are there; false when none came. */
 static bool fill(struct input *in)
 {
+	size_t room;
 	ssize_t n;
 
 	if (in->raw_at) {
@@ -140,8 +210,11 @@ static bool fill(struct input *in)
 	}
 	if (in->at_eof || in->fault)
 		return false;
+	room = RAW_BYTES - in->raw_len;
+	if (in->end && (uint64_t)(in->end - in->start) - in->raw_bytes < room)
+		room = (size_t)((uint64_t)(in->end - in->start) - in->raw_bytes);
 	do
-		n = read(in->fd, in->raw + in->raw_len, RAW_BYTES - in->raw_len);
+		n = read(in->fd, in->raw + in->raw_len, room);
 	while (n < 0 && errno == EINTR);
 	if (n < 0) {
 		set_fault(in, INPUT_READ, "the input cannot be read any further");
@@ -203,6 +276,70 @@ static void zstd_fault(struct input *in, size_t code)
 	}
 }
 
+/* --- frames without data --- */
+
+static void keep_skipped(struct input *in, const uint8_t *p, size_t n)
+{
+	size_t room = in->skipped_room ? in->skipped_room : 4096;
+	uint8_t *grown;
+
+	if (n > NT_TRAILER_MAX_BYTES - in->skipped_len)
+		return;
+	while (room < in->skipped_len + n)
+		room *= 2;
+	grown = room == in->skipped_room ? in->skipped : realloc(in->skipped, room);
+	if (!grown)
+		return; /* what is missing shows when it is opened */
+	in->skipped = grown;
+	in->skipped_room = room;
+	memcpy(in->skipped + in->skipped_len, p, n);
+	in->skipped_len += n;
+}
+
+/* Between two frames: whether the next one is skipped, as one that may hold a trailer is. */
+static bool begin_skipping(struct input *in)
+{
+	uint8_t head[NT_TRAILER_ZSTD_HEAD_BYTES];
+
+	while (in->raw_len - in->raw_at < sizeof(head) && fill(in))
+		continue;
+	if (in->raw_len - in->raw_at < sizeof(head))
+		return false;
+	nt_trailer_zstd_head(nt_load32(in->raw + in->raw_at + 4), head);
+	if (memcmp(head, in->raw + in->raw_at, sizeof(head)) != 0)
+		return false;
+	in->skip = nt_load32(head + 4);
+	in->raw_at += sizeof(head);
+	in->skipped_len = 0;
+	return true;
+}
+
+/* False at the end of the input. */
+static bool skip_frame(struct input *in)
+{
+	while (in->skip > 0) {
+		size_t n = in->raw_len - in->raw_at;
+
+		if (n == 0 && !fill(in))
+			return false;
+		n = in->raw_len - in->raw_at;
+		if (n > in->skip)
+			n = (size_t)in->skip;
+		keep_skipped(in, in->raw + in->raw_at, n);
+		in->raw_at += n;
+		in->skip -= n;
+	}
+	return true;
+}
+
+const uint8_t *input_borrow_trailer(const struct input *in, size_t *ret_len)
+{
+	bool any = nt_trailer_has_head(in->skipped, in->skipped_len);
+
+	*ret_len = any ? in->skipped_len : 0;
+	return any ? in->skipped : NULL;
+}
+
 static bool read_zstd(struct input *in, const void **ret_data, size_t *ret_len)
 {
 	ZSTD_outBuffer out = { in->plain, PLAIN_BYTES, 0 };
@@ -211,6 +348,9 @@ static bool read_zstd(struct input *in, const void **ret_data, size_t *ret_len)
 		ZSTD_inBuffer src;
 		size_t rest;
 
+		while (!in->in_frame && !in->output_full && begin_skipping(in))
+			if (!skip_frame(in))
+				break;
 		if (in->raw_at == in->raw_len && !in->output_full && !fill(in)) {
 			if (in->in_frame && !in->fault)
 				set_fault(in, INPUT_CUT, "the zstd frame is cut");

@@ -46,6 +46,18 @@ bool input_can_rewind(const struct input *in);
  */
 bool input_read(struct input *in, const void **ret_data, size_t *ret_len);
 
+/*
+ * Looks for a block of nettrace/trailer.h at the end of a file that can be read from there, before
+ * anything else is read: then input_read() ends where it begins.  It is told by its two ends only.
+ * NULL: none, or it cannot be seen yet.  The caller frees it.
+ */
+uint8_t *input_take_trailer(struct input *in, size_t *ret_len);
+/*
+ * What input_read() came across of that kind instead, in a compressed stream: a frame that holds no
+ * data, whole or not.  NULL: none.
+ */
+const uint8_t *input_borrow_trailer(const struct input *in, size_t *ret_len);
+
 enum input_fault input_fault(const struct input *in);
 const char *input_fault_text(const struct input *in); /* static; NULL: no fault */
 const char *input_name(const struct input *in); /* for messages: the path, "standard input" */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "nettrace/trailer.h"
 #include "src/log.h"
 #include "src/trace_name.h"
 
@@ -62,6 +63,8 @@ struct trace_file {
 	bool last; /* nothing follows busy */
 	ZSTD_CCtx *zstd;
 	struct bytes packed;
+	struct bytes trailer; /* for the end; empty: none, or written */
+	int trailer_error;
 	uint64_t file_bytes, stream_bytes; /* written */
 	uint64_t safe_file_bytes, safe_stream_bytes; /* of these, up to a block's end */
 	int error;
@@ -148,6 +151,26 @@ static void write_part(struct trace_file *f, size_t from, size_t to, bool whole)
 	}
 }
 
+/* In a compressed file it is a frame that holds no data.  Half of it is worse than nothing. */
+static void write_trailer(struct trace_file *f)
+{
+	uint8_t head[NT_TRAILER_ZSTD_HEAD_BYTES];
+	uint64_t end = f->file_bytes;
+
+	nt_trailer_zstd_head(f->trailer.len, head);
+	if (f->zstd)
+		write_all(f, head, sizeof(head));
+	write_all(f, f->trailer.data, f->trailer.len);
+	f->trailer.len = 0;
+	if (f->error == 0)
+		return;
+	f->trailer_error = f->error;
+	if (!f->in_place && ftruncate(f->fd, (off_t)end) == 0) {
+		f->file_bytes = end;
+		f->error = 0;
+	}
+}
+
 static void do_write(uv_work_t *work)
 {
 	struct trace_file *f = work->data;
@@ -165,6 +188,8 @@ static void do_write(uv_work_t *work)
 		write_part(f, at, f->busy.len, f->busy_whole);
 	if (f->error != 0)
 		cut(f);
+	else if (f->last && f->trailer.len > 0)
+		write_trailer(f);
 }
 
 /* --- the loop's side --- */
@@ -237,8 +262,16 @@ static void start_writing(struct trace_file *f, size_t len, bool whole)
 	f->taken += len;
 	f->busy_whole = whole;
 	f->last = f->finishing && f->fill.len == 0;
+	if (f->dropping)
+		f->trailer.len = 0;
 	f->work.data = f;
 	f->working = uv_queue_work(f->loop, &f->work, do_write, on_written) == 0;
+}
+
+/* A file without its end has none: the block would be taken for what is missing. */
+static bool wants_trailer(const struct trace_file *f)
+{
+	return f->trailer.len > 0 && !f->dropping && f->stream_bytes > 0;
 }
 
 static void consider_writing(struct trace_file *f)
@@ -249,7 +282,8 @@ static void consider_writing(struct trace_file *f)
 		return;
 	if (f->finishing) {
 		/* The rest of a block that was cut is part of the stream too. */
-		if (f->fill.len > 0 || (f->zstd && !f->last && f->stream_bytes > 0))
+		if (f->fill.len > 0 || (f->zstd && !f->last && f->stream_bytes > 0) ||
+		    wants_trailer(f))
 			start_writing(f, f->fill.len, whole == f->fill.len);
 	} else if (whole > 0) {
 		start_writing(f, whole, true);
@@ -298,6 +332,12 @@ void trace_file_write(struct trace_file *f, const uint8_t *bytes, size_t len, ui
 		if (f->events->full)
 			f->events->full(f->ctx);
 	}
+}
+
+bool trace_file_trailer(struct trace_file *f, const uint8_t *block, size_t len)
+{
+	f->trailer.len = 0;
+	return append(&f->trailer, block, len);
 }
 
 void trace_file_never_pause(struct trace_file *f)
@@ -383,6 +423,7 @@ static void release(struct trace_file *f)
 {
 	ZSTD_freeCCtx(f->zstd);
 	free(f->packed.data);
+	free(f->trailer.data);
 	free(f->fill.data);
 	free(f->busy.data);
 	free(f->path);
@@ -470,6 +511,9 @@ static void finish_now(struct trace_file *f)
 
 	if (f->path && close(f->fd) != 0 && f->error == 0)
 		f->error = errno;
+	if (f->trailer_error != 0)
+		log_warn("'%s' lacks what was measured outside the process: %s", f->config.path,
+			 strerror(f->trailer_error));
 	if (f->aside && (f->file_bytes == 0 || f->discard)) {
 		unlink(f->aside);
 	} else if (f->aside) {

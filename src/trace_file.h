@@ -48,6 +48,13 @@ struct trace_file *trace_file_open(uv_loop_t *loop, const struct trace_file_conf
  */
 void trace_file_write(struct trace_file *f, const uint8_t *bytes, size_t len, uint64_t whole_bytes);
 
+/*
+ * A block as in nettrace/trailer.h, to stand behind the stream; a copy is taken.  It is written by
+ * trace_file_finish(), if all of the stream could be; where there is no room for it the file does
+ * without.  False: out of memory.
+ */
+bool trace_file_trailer(struct trace_file *f, const uint8_t *block, size_t len);
+
 /* From now on the reader cannot pause: drop instead of asking for it. */
 void trace_file_never_pause(struct trace_file *f);
 
