@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The program of flood/, which makes more events than anybody wants; built once."""
+"""The program of flood/, which makes more events than anybody wants, and others; built once."""
 
 import hashlib
 import os
@@ -9,22 +9,22 @@ import subprocess
 from live import HERE, App, scratch, skip
 
 
-def program():
-    """Its path, or the test is skipped."""
-    source = os.path.join(HERE, "flood")
+def program(folder="flood", name="Flood"):
+    """The path of a program in a folder here, or the test is skipped."""
+    source = os.path.join(HERE, folder)
     stamp = hashlib.sha256()
-    for name in ("Program.cs", "Flood.csproj"):
-        with open(os.path.join(source, name), "rb") as f:
+    for part in ("Program.cs", name + ".csproj"):
+        with open(os.path.join(source, part), "rb") as f:
             stamp.update(f.read())
     cache = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")),
-                         "drdotnet-trace", "flood-" + stamp.hexdigest()[:16])
-    path = os.path.join(cache, "Flood")
+                         "drdotnet-trace", folder + "-" + stamp.hexdigest()[:16])
+    path = os.path.join(cache, name)
     if os.path.exists(path):
         return path
     if not shutil.which("dotnet"):
         skip("there is no .NET SDK (command 'dotnet') to build the workload")
-    with scratch() as folder:
-        copy = os.path.join(folder, "src")
+    with scratch() as place:
+        copy = os.path.join(place, "src")
         shutil.copytree(source, copy)
         env = dict(os.environ, DOTNET_CLI_TELEMETRY_OPTOUT="1", DOTNET_NOLOGO="1",
                    MSBUILDDISABLENODEREUSE="1")
