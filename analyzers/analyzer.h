@@ -57,6 +57,7 @@ struct an_input {
 struct an_runtime {
 	bool known;
 	unsigned sku; /* 1 .NET Framework, 2 CoreCLR, 4 Mono */
+	uint32_t startup_flags; /* 1 concurrent collector, 0x1000 server collector */
 	unsigned vm[4]; /* major, minor, build, QFE of the runtime's library */
 	char directory[32]; /* "3.1.3" where the path of the runtime's library says so, or "" */
 };
@@ -139,6 +140,11 @@ struct an_class {
 	struct analyzer *(*new)(struct an_shared *shared); /* NULL: out of memory */
 	enum nt_status (*event)(struct analyzer *a, const struct nt_event *ev);
 	enum nt_status (*report)(struct analyzer *a, struct an_report *out);
+	/*
+	 * After the reports of all: joins what the sections say.  It adds no section.  May be
+	 * NULL.
+	 */
+	void (*conclude)(struct analyzer *a, struct an_report *out);
 	struct analyzer *(*free)(struct analyzer *a); /* returns NULL; accepts NULL */
 	unsigned needs; /* enum an_needs */
 	bool asked_only; /* part of a report only where it is named */

@@ -272,6 +272,7 @@ static void note_runtime(struct an_shared *s, const struct nt_event *ev)
 	const struct nt_value *path = nt_value_find(v, n, "RuntimeDllPath");
 	char buf[512];
 
+	r.startup_flags = (uint32_t)nt_value_u64(v, n, "StartupFlags", 0);
 	r.sku = (unsigned)nt_value_u64(v, n, "Sku", 0);
 	for (size_t i = 0; i < 4; i++) {
 		if (!nt_value_find(v, n, names[i]))
@@ -359,6 +360,9 @@ enum nt_status an_engine_report(struct an_engine *e, struct nt_decoder *d,
 		an_trace_findings(&e->shared, out);
 	for (size_t i = 0; i < e->count && st == NT_OK; i++)
 		st = e->classes[i]->report(e->analyzers[i], out);
+	for (size_t i = 0; i < e->count && st == NT_OK; i++)
+		if (e->classes[i]->conclude)
+			e->classes[i]->conclude(e->analyzers[i], out);
 	if (st == NT_OK && e->shared.methods)
 		st = an_methods_status(e->shared.methods);
 	add_limits(&e->shared, out);

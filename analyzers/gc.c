@@ -24,8 +24,16 @@ enum {
 	SUSPEND_END = 8,
 	SUSPEND_BEGIN = 9,
 	ALLOCATION_TICK = 10,
+	CREATE_SEGMENT = 5,
+	FINALIZERS_END = 13,
+	FINALIZERS_BEGIN = 14,
+	PIN_OBJECT = 33,
 	TRIGGERED = 35,
+	DYNAMIC = 39,
+	MARK = 202,
+	JOIN = 203,
 	PER_HEAP_HISTORY = 204,
+	GLOBAL_HEAP_HISTORY = 205,
 	ALLOCATION_SAMPLED = 303,
 };
 
@@ -44,8 +52,15 @@ static struct analyzer *gc_free(struct analyzer *a)
 	al = a->g.shared->alloc;
 	gc_pauses_done(&a->g.pauses);
 	nt_idmap_done(&a->g.callers);
+	nt_idmap_done(&a->g.pinned_types);
+	an_textset_done(&a->g.pinned_names);
+	for (size_t i = 0; i < GC_RECENT; i++)
+		an_mem_free(al, a->g.recent[i].marks);
+	for (size_t i = 0; i < a->g.kept_count; i++)
+		an_mem_free(al, a->g.kept[i].marks);
 	an_mem_free(al, a->g.kept);
 	an_mem_free(al, a->g.caller);
+	an_mem_free(al, a->g.pinned_type);
 	an_mem_free(al, a);
 	return NULL;
 }
@@ -59,6 +74,9 @@ static struct analyzer *gc_new(struct an_shared *shared)
 	a->g.shared = shared;
 	gc_pauses_init(&a->g.pauses, shared->alloc);
 	nt_idmap_init(&a->g.callers, shared->alloc);
+	nt_idmap_init(&a->g.pinned_types, shared->alloc);
+	an_textset_init(&a->g.pinned_names, shared->alloc, GC_MAX_PINNED_TYPES);
+	a->g.finalizers.since_ns = -1;
 	return a;
 }
 
@@ -73,13 +91,26 @@ static bool gc_wants(const struct nt_event_def *def)
 	case SUSPEND_END:
 	case SUSPEND_BEGIN:
 	case ALLOCATION_TICK:
+	case CREATE_SEGMENT:
+	case FINALIZERS_END:
+	case FINALIZERS_BEGIN:
+	case PIN_OBJECT:
 	case TRIGGERED:
+	case DYNAMIC:
+	case MARK:
+	case JOIN:
 	case PER_HEAP_HISTORY:
+	case GLOBAL_HEAP_HISTORY:
 	case ALLOCATION_SAMPLED:
 		return def->provider_id == NT_PROV_RUNTIME;
 	default:
 		return false;
 	}
+}
+
+static bool is_for_large(uint32_t reason)
+{
+	return reason == 4 || reason == 6; /* AllocLarge, OutOfSpaceLOH */
 }
 
 bool gc_is_induced(uint32_t reason)
@@ -100,7 +131,33 @@ static int compare_pause(const void *a, const void *b)
 	return (x->start_ns < y->start_ns) - (x->start_ns > y->start_ns);
 }
 
-static enum nt_status keep(struct gc *g, const struct gc_collection *c)
+static void drop_marks(struct gc *g, struct gc_collection *c)
+{
+	g->marks_kept -= c->mark_count;
+	an_mem_free(g->shared->alloc, c->marks);
+	c->marks = NULL;
+	c->mark_count = c->mark_cap = 0;
+}
+
+/* Those with the shortest pauses go, or else what is known of their marking. */
+static void make_room(struct gc *g)
+{
+	bool rows = g->kept_count >= GC_MAX_KEPT, marks = g->marks_kept >= GC_MAX_MARKS;
+	size_t n = g->kept_count;
+
+	if (!rows && !marks)
+		return;
+	qsort(g->kept, n, sizeof(*g->kept), compare_pause);
+	while (rows && n > GC_MAX_KEPT / 2)
+		drop_marks(g, &g->kept[--n]);
+	g->not_kept += g->kept_count - n;
+	g->kept_count = n;
+	while (n && g->marks_kept > GC_MAX_MARKS / 2)
+		drop_marks(g, &g->kept[--n]);
+}
+
+/* Takes over what c owns. */
+static enum nt_status keep(struct gc *g, struct gc_collection *c)
 {
 	struct gc_class_sum *sum;
 	struct gc_collection *kept;
@@ -113,17 +170,17 @@ static enum nt_status keep(struct gc *g, const struct gc_collection *c)
 		sum->pause_max_ns = c->pause_ns;
 	if (!c->ended)
 		g->incomplete_end++;
-	if (g->kept_count >= GC_MAX_KEPT) {
-		qsort(g->kept, g->kept_count, sizeof(*g->kept), compare_pause);
-		g->not_kept += g->kept_count - GC_MAX_KEPT / 2;
-		g->kept_count = GC_MAX_KEPT / 2;
-	}
+	gc_sum_sizes(g, c);
+	make_room(g);
 	kept = an_mem_grow(g->shared->alloc, g->kept, &g->kept_cap, g->kept_count + 1,
 			   sizeof(*kept));
 	if (!kept)
 		return NT_ENOMEM;
 	g->kept = kept;
 	kept[g->kept_count++] = *c;
+	g->marks_kept += c->mark_count;
+	c->marks = NULL;
+	c->used = false;
 	return NT_OK;
 }
 
@@ -136,13 +193,12 @@ enum nt_status gc_finish(struct gc *g)
 
 		if (c->used)
 			st = keep(g, c);
-		c->used = false;
 	}
 	return st;
 }
 
 /* The newest collection of that number, or of a type (number 0) that has not ended; or NULL. */
-static struct gc_collection *find(struct gc *g, uint32_t number, uint32_t type)
+struct gc_collection *gc_find(struct gc *g, uint32_t number, uint32_t type)
 {
 	for (size_t i = 1; i <= GC_RECENT; i++) {
 		struct gc_collection *c = &g->recent[(g->started + GC_RECENT - i) % GC_RECENT];
@@ -153,7 +209,7 @@ static struct gc_collection *find(struct gc *g, uint32_t number, uint32_t type)
 	return NULL;
 }
 
-static struct gc_collection *find_running(struct gc *g, uint32_t number)
+struct gc_collection *gc_find_running(struct gc *g, uint32_t number)
 {
 	for (size_t i = 1; i <= GC_RECENT; i++) {
 		struct gc_collection *c = &g->recent[(g->started + GC_RECENT - i) % GC_RECENT];
@@ -164,7 +220,7 @@ static struct gc_collection *find_running(struct gc *g, uint32_t number)
 	return NULL;
 }
 
-static struct gc_collection *find_background(struct gc *g)
+struct gc_collection *gc_find_background(struct gc *g)
 {
 	for (size_t i = 1; i <= GC_RECENT; i++) {
 		struct gc_collection *c = &g->recent[(g->started + GC_RECENT - i) % GC_RECENT];
@@ -224,6 +280,16 @@ static struct gc_open_pause *current_pause(struct gc *g)
 	return NULL;
 }
 
+struct gc_collection *gc_current(struct gc *g)
+{
+	struct gc_open_pause *pause = current_pause(g);
+	struct gc_collection *c = NULL;
+
+	if (pause && pause->started)
+		c = gc_find_running(g, pause->number);
+	return c ? c : gc_find_background(g);
+}
+
 static void on_suspend_begin(struct gc *g, const struct nt_event *ev)
 {
 	struct nt_value v[MAX_FIELDS];
@@ -244,6 +310,8 @@ static void on_suspend_begin(struct gc *g, const struct nt_event *ev)
 		.begin_ns = ev->time_ns,
 		.suspended_ns = ev->time_ns - 1,
 		.lost = g->shared->lost,
+		.runner = UINT64_MAX,
+		.reason = reason < GC_SUSPEND_REASONS ? (uint32_t)reason : GC_SUSPEND_REASONS - 1,
 		.for_gc = reason == SUSPEND_FOR_GC || reason == SUSPEND_FOR_GC_PREP,
 	};
 }
@@ -258,7 +326,38 @@ static struct gc_collection *charged(struct gc *g, const struct gc_open_pause *p
 
 	if (p->lost != g->shared->lost && !whole)
 		return NULL;
-	return p->started ? find(g, p->number, p->type) : find_background(g);
+	return p->started ? gc_find(g, p->number, p->type) : gc_find_background(g);
+}
+
+/* The longest suspensions, in order. */
+static void note_slow(struct gc *g, const struct gc_open_pause *p, uint64_t ns,
+		      const struct gc_collection *c)
+{
+	size_t at = g->slow_count;
+
+	while (at && g->slow[at - 1].ns < ns)
+		at--;
+	if (!ns || at == GC_SLOW)
+		return;
+	if (g->slow_count < GC_SLOW)
+		g->slow_count++;
+	memmove(g->slow + at + 1, g->slow + at, (g->slow_count - at - 1) * sizeof(g->slow[0]));
+	g->slow[at] = (struct gc_slow_suspension){ .begin_ns = p->begin_ns,
+						   .ns = ns,
+						   .thread = p->thread,
+						   .runner = p->runner,
+						   .number = c->number,
+						   .have_number = true };
+}
+
+static void note_other(struct gc *g, const struct gc_open_pause *p, uint64_t ns)
+{
+	struct gc_other_sum *o = &g->other[p->reason];
+
+	o->count++;
+	o->ns += ns;
+	if (ns > o->max_ns)
+		o->max_ns = ns;
 }
 
 static enum nt_status on_restart_end(struct gc *g, const struct nt_event *ev)
@@ -276,10 +375,11 @@ static enum nt_status on_restart_end(struct gc *g, const struct nt_event *ev)
 	if (p.suspended_ns >= p.begin_ns)
 		suspend = (uint64_t)(p.suspended_ns - p.begin_ns);
 	if (!p.for_gc) {
-		g->other_count++;
-		g->other_ns += length;
+		note_other(g, &p, length);
 		return NT_OK;
 	}
+	if (p.started)
+		g->triggered = false; /* of what began in this pause */
 	c = charged(g, &p);
 	if (!c) {
 		g->dropped_pauses++;
@@ -288,8 +388,8 @@ static enum nt_status on_restart_end(struct gc *g, const struct nt_event *ev)
 	c->pause_ns += length;
 	c->suspend_ns += suspend;
 	c->pauses++;
-	if (suspend > g->suspend_max_ns)
-		g->suspend_max_ns = suspend;
+	note_slow(g, &p, suspend, c);
+	gc_mutator_add(&g->mutator, p.begin_ns, ev->time_ns);
 	return gc_pauses_add(&g->pauses, length);
 }
 
@@ -315,11 +415,15 @@ static enum nt_status on_start(struct gc *g, const struct nt_event *ev)
 		.type = (uint32_t)nt_value_u64(v, n, "Type", 0),
 		.start_ns = ev->time_ns,
 		.used = true,
+		.triggered = g->triggered,
+		.trigger_node = g->trigger_node,
+		.trigger_thread = g->trigger_thread,
 	};
 	g->started++;
 	g->by_generation[c->generation < GC_GENERATIONS ? c->generation : GC_GENERATIONS - 1]++;
 	g->background += c->type == GC_BACKGROUND;
 	g->induced += gc_is_induced(c->reason);
+	g->large += is_for_large(c->reason);
 	if (pause) { /* the later one of two: an ephemeral collection just before a background one
 		      */
 		pause->started = true;
@@ -333,7 +437,7 @@ static void on_end(struct gc *g, const struct nt_event *ev)
 {
 	struct nt_value v[MAX_FIELDS];
 	size_t n = nt_payload_read(ev, v, MAX_FIELDS, NULL);
-	struct gc_collection *c = find_running(g, (uint32_t)nt_value_u64(v, n, "Count", 0));
+	struct gc_collection *c = gc_find_running(g, (uint32_t)nt_value_u64(v, n, "Count", 0));
 
 	g->have_last_ended = false;
 	if (!c) {
@@ -342,63 +446,9 @@ static void on_end(struct gc *g, const struct nt_event *ev)
 	}
 	c->ended = true;
 	c->end_ns = ev->time_ns;
-	g->last_ended = *c;
+	g->last_number = c->number;
+	g->last_type = c->type;
 	g->have_last_ended = true;
-}
-
-/* Belongs to the collection that ended last. */
-static void on_heap_stats(struct gc *g, const struct nt_event *ev)
-{
-	static const char *const sizes[] = { "GenerationSize0", "GenerationSize1",
-					     "GenerationSize2", "GenerationSize3",
-					     "GenerationSize4" };
-	static const char *const promoted[] = { "TotalPromotedSize0", "TotalPromotedSize1",
-						"TotalPromotedSize2", "TotalPromotedSize3",
-						"TotalPromotedSize4" };
-	struct nt_value v[MAX_FIELDS];
-	size_t n = nt_payload_read(ev, v, MAX_FIELDS, NULL);
-	struct gc_collection *c = NULL;
-
-	if (g->have_last_ended)
-		c = find(g, g->last_ended.number, g->last_ended.type);
-	if (!c || c->have_stats || !nt_value_find(v, n, sizes[0]))
-		return;
-	c->have_stats = true;
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		c->heap_after_bytes += nt_value_u64(v, n, sizes[i], 0);
-		c->promoted_bytes += nt_value_u64(v, n, promoted[i], 0);
-	}
-	c->pinned_objects = nt_value_u64(v, n, "PinnedObjectCount", 0);
-	g->have_promoted = true;
-	g->promoted_bytes += c->promoted_bytes;
-}
-
-/* Sizes of the generations before the collection; one event for each heap. */
-static void on_per_heap(struct gc *g, const struct nt_event *ev)
-{
-	enum { POINTERS_A_GENERATION = 10, MAX_GENERATIONS = 16 };
-	struct nt_span s = nt_span_of(ev->payload, ev->payload_bytes);
-	size_t pointer = ev->trace->pointer_size == 4 ? 4 : 8;
-	struct gc_open_pause *pause = current_pause(g);
-	struct gc_collection *c;
-	uint32_t generations;
-	uint64_t sum = 0;
-
-	nt_take(&s, 2 + 6 * pointer + 6 * 4 + pointer); /* up to the number of generations */
-	generations = nt_u32(&s);
-	if (s.bad || generations > MAX_GENERATIONS)
-		return;
-	for (uint32_t i = 0; i < generations; i++) {
-		sum += pointer == 4 ? nt_u32(&s) : nt_u64(&s);
-		nt_take(&s, (POINTERS_A_GENERATION - 1) * pointer);
-	}
-	c = pause && pause->started ? find_running(g, pause->number) : NULL;
-	if (!c)
-		c = find_background(g);
-	if (s.bad || !c)
-		return;
-	c->have_before = true;
-	c->heap_before_bytes += sum;
 }
 
 /* Comes once for every 100 KB allocated, so it is read without a detour. */
@@ -418,22 +468,18 @@ static void on_tick(struct gc *g, const struct nt_event *ev)
 	}
 	g->ticks++;
 	g->allocated_bytes += amount;
+	an_rate_add(&g->rate, ev->time_ns, amount);
+	/* Whoever allocates while all threads are to stop has not stopped. */
+	for (size_t i = 0; i < g->open_count; i++)
+		if (g->open[i].suspended_ns < g->open[i].begin_ns)
+			g->open[i].runner = ev->thread_id;
 }
 
-static enum nt_status on_triggered(struct gc *g, const struct nt_event *ev)
+static enum nt_status note_caller(struct gc *g, uint32_t node)
 {
-	struct nt_value v[MAX_FIELDS];
-	size_t n = nt_payload_read(ev, v, MAX_FIELDS, NULL);
+	uint32_t at = nt_idmap_get(&g->callers, node);
 	struct gc_caller *caller;
-	uint32_t node, at;
-	enum nt_status st;
 
-	if (!gc_is_induced((uint32_t)nt_value_u64(v, n, "Reason", 0)))
-		return NT_OK;
-	st = an_calltree_intern(g->shared->tree, ev, &node);
-	if (st < 0)
-		return st;
-	at = nt_idmap_get(&g->callers, node);
 	if (at == NT_IDMAP_NONE) {
 		if (g->caller_count >= GC_MAX_CALLERS) {
 			g->callers_dropped++;
@@ -453,10 +499,74 @@ static enum nt_status on_triggered(struct gc *g, const struct nt_event *ev)
 	return NT_OK;
 }
 
+/* Before the suspension with a server collector, within it else: on the thread that asked. */
+static enum nt_status on_triggered(struct gc *g, const struct nt_event *ev)
+{
+	struct nt_value v[MAX_FIELDS];
+	size_t n = nt_payload_read(ev, v, MAX_FIELDS, NULL);
+	bool induced = gc_is_induced((uint32_t)nt_value_u64(v, n, "Reason", 0));
+	uint32_t node;
+	enum nt_status st = an_calltree_intern(g->shared->tree, ev, &node);
+
+	if (st < 0)
+		return st;
+	g->triggered = true;
+	g->trigger_node = node;
+	g->trigger_thread = ev->thread_id;
+	return induced ? note_caller(g, node) : NT_OK;
+}
+
+static void on_suspension(struct gc *g, const struct nt_event *ev)
+{
+	struct gc_open_pause *pause = find_open(g, ev->thread_id);
+
+	if (pause && ev->def->event_id == RESTART_BEGIN)
+		pause->restarting = true;
+	else if (pause)
+		pause->suspended_ns = ev->time_ns;
+}
+
+/* Events that tell more about what another one began. */
+static enum nt_status detail(struct gc *g, const struct nt_event *ev)
+{
+	switch (ev->def->event_id) {
+	case HEAP_STATS:
+		gc_heap_stats(g, ev);
+		return NT_OK;
+	case CREATE_SEGMENT:
+		gc_segment(g, ev);
+		return NT_OK;
+	case FINALIZERS_END:
+		gc_finalizers_end(g, ev);
+		return NT_OK;
+	case FINALIZERS_BEGIN:
+		gc_finalizers_begin(g, ev);
+		return NT_OK;
+	case PIN_OBJECT:
+		return gc_pinned_object(g, ev);
+	case DYNAMIC:
+		gc_dynamic(g, ev);
+		return NT_OK;
+	case MARK:
+		return gc_mark(g, ev);
+	case JOIN:
+		g->joins++;
+		return NT_OK;
+	case PER_HEAP_HISTORY:
+		gc_per_heap(g, ev);
+		return NT_OK;
+	case GLOBAL_HEAP_HISTORY:
+		gc_global(g, ev);
+		return NT_OK;
+	default:
+		g->sampled++;
+		return NT_OK;
+	}
+}
+
 static enum nt_status gc_event(struct analyzer *a, const struct nt_event *ev)
 {
 	struct gc *g = &a->g;
-	struct gc_open_pause *pause;
 
 	if (ev->def->event_id != ALLOCATION_SAMPLED)
 		g->recorded = true;
@@ -468,31 +578,20 @@ static enum nt_status gc_event(struct analyzer *a, const struct nt_event *ev)
 		return NT_OK;
 	case RESTART_END:
 		return on_restart_end(g, ev);
-	case HEAP_STATS:
-		on_heap_stats(g, ev);
-		return NT_OK;
 	case SUSPEND_BEGIN:
 		on_suspend_begin(g, ev);
 		return NT_OK;
 	case SUSPEND_END:
 	case RESTART_BEGIN:
-		pause = find_open(g, ev->thread_id);
-		if (pause && ev->def->event_id == RESTART_BEGIN)
-			pause->restarting = true;
-		else if (pause)
-			pause->suspended_ns = ev->time_ns;
+		on_suspension(g, ev);
 		return NT_OK;
 	case ALLOCATION_TICK:
 		on_tick(g, ev);
 		return NT_OK;
 	case TRIGGERED:
 		return on_triggered(g, ev);
-	case PER_HEAP_HISTORY:
-		on_per_heap(g, ev);
-		return NT_OK;
 	default:
-		g->sampled++;
-		return NT_OK;
+		return detail(g, ev);
 	}
 }
 
@@ -501,6 +600,11 @@ static enum nt_status report(struct analyzer *a, struct an_report *out)
 	enum nt_status st = gc_finish(&a->g);
 
 	return st == NT_OK ? gc_report(&a->g, out) : st;
+}
+
+static void conclude(struct analyzer *a, struct an_report *out)
+{
+	gc_conclude(&a->g, out);
 }
 
 static const struct an_provider providers[] = {
@@ -516,6 +620,7 @@ const struct an_class an_class_gc = {
 	.new = gc_new,
 	.event = gc_event,
 	.report = report,
+	.conclude = conclude,
 	.free = gc_free,
 	.needs = AN_NEED_ORDER | AN_NEED_STACKS,
 	.symptom = "pauses, growing memory, much time in garbage collection",

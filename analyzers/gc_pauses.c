@@ -52,6 +52,21 @@ static enum nt_status make_histogram(struct gc_pauses *p)
 	return NT_OK;
 }
 
+/* Below an eighth of a millisecond, below twice that, and so on. */
+static size_t bucket_of(uint64_t ns)
+{
+	size_t i = 0;
+
+	while (i + 1 < GC_BUCKETS && (double)ns / 1e6 >= gc_pauses_bucket_ms(i))
+		i++;
+	return i;
+}
+
+double gc_pauses_bucket_ms(size_t bucket)
+{
+	return 0.125 * (double)(UINT64_C(1) << bucket);
+}
+
 enum nt_status gc_pauses_add(struct gc_pauses *p, uint64_t ns)
 {
 	uint64_t *exact;
@@ -69,6 +84,7 @@ enum nt_status gc_pauses_add(struct gc_pauses *p, uint64_t ns)
 		exact[p->count] = ns;
 		p->sorted = false;
 	}
+	p->bucket[bucket_of(ns)]++;
 	p->count++;
 	p->total_ns += ns;
 	if (ns > p->max_ns)

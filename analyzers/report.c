@@ -214,6 +214,28 @@ void an_add_finding(struct an_report *r, enum an_severity severity, const char *
 	r->last = f;
 }
 
+static struct finding *find_finding(const struct an_report *r, const char *id)
+{
+	struct finding *f = r->first;
+
+	while (f && strcmp(f->id, id) != 0)
+		f = f->next;
+	return f;
+}
+
+bool an_report_has_finding(const struct an_report *r, const char *id)
+{
+	return find_finding(r, id) != NULL;
+}
+
+void an_report_set_evidence(struct an_report *r, const char *id, const char *evidence)
+{
+	struct finding *f = find_finding(r, id);
+
+	if (f)
+		f->evidence = keep(r, evidence, strlen(evidence));
+}
+
 const char *an_report_printf(struct an_report *r, const char *fmt, ...)
 {
 	va_list ap, again;

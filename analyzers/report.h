@@ -73,6 +73,9 @@ struct an_value *an_add_textn_named(struct an_value *parent, const char *name, c
  */
 void an_add_finding(struct an_report *r, enum an_severity severity, const char *id,
 		    const char *title, const char *evidence, const char *advice);
+bool an_report_has_finding(const struct an_report *r, const char *id);
+/* Other evidence for the first finding of that id, when other sections know more. */
+void an_report_set_evidence(struct an_report *r, const char *id, const char *evidence);
 /* Formats into the report's own memory; "" when out of memory. */
 const char *an_report_printf(struct an_report *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -156,6 +156,14 @@ static void put_cell(struct table *t, const struct an_value *v, const char *path
 	table_cell(t, "%s", text_has(v, path) ? text : "-");
 }
 
+void text_table(struct out *o, struct table *t, const char *layout, const char *const *names)
+{
+	out_char(o, '\n');
+	table_init(t, layout);
+	for (; *names; names++)
+		table_cell(t, "%s", *names);
+}
+
 void text_cell_ms(struct table *t, const struct an_value *v, const char *path)
 {
 	put_cell(t, v, path, text_ms);

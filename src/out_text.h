@@ -40,6 +40,9 @@ void text_cell_ms(struct table *t, const struct an_value *v, const char *path);
 void text_cell_number(struct table *t, const struct an_value *v, const char *path);
 void text_cell_bytes(struct table *t, const struct an_value *v, const char *path);
 
+/* An empty line, and a table with its heads (names ends at NULL). */
+void text_table(struct out *o, struct table *t, const char *layout, const char *const *names);
+
 void text_summary(struct out *o, const struct an_value *root);
 /* Any section: its numbers, then its lists as tables. */
 void text_any(struct out *o, const struct an_value *section, size_t top);

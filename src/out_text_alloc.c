@@ -34,13 +34,9 @@ static void put_alloc_rows(struct out *o, const struct an_value *list, bool site
 
 	if (!rows)
 		return;
-	out_char(o, '\n');
-	table_init(&t, "rrrrl");
-	table_cell(&t, "bytes");
-	table_cell(&t, "%%");
-	table_cell(&t, "samples");
-	table_cell(&t, "error");
-	table_cell(&t, site ? "allocated in" : "type");
+	text_table(o, &t, "rrrrl",
+		   (const char *const[]){ "bytes", "%", "samples", "error",
+					  site ? "allocated in" : "type", NULL });
 	for (; rows--; v = v->next) {
 		text_cell_bytes(&t, v, "bytes");
 		table_cell(&t, "%.1f", an_get_f64(v, "percent", 0));
@@ -185,13 +181,8 @@ static void put_jit_methods(struct out *o, const struct an_value *list, size_t t
 
 	if (!rows)
 		return;
-	out_char(o, '\n');
-	table_init(&t, "rrrrl");
-	table_cell(&t, "time");
-	table_cell(&t, "longest");
-	table_cell(&t, "times");
-	table_cell(&t, "code");
-	table_cell(&t, "method");
+	text_table(o, &t, "rrrrl",
+		   (const char *const[]){ "time", "longest", "times", "code", "method", NULL });
 	for (size_t i = 0; i < rows; i++, v = v->next) {
 		text_cell_ms(&t, v, "time_ms");
 		text_cell_ms(&t, v, "max_ms");

@@ -90,17 +90,9 @@ static void put_contention_rows(struct out *o, const struct an_value *list, size
 
 	if (!rows)
 		return;
-	out_char(o, '\n');
-	table_init(&t, "rrrrrllll");
-	table_cell(&t, "waits");
-	table_cell(&t, "total");
-	table_cell(&t, "longest");
-	table_cell(&t, "p99");
-	table_cell(&t, "threads");
-	table_cell(&t, "kind");
-	table_cell(&t, "lock");
-	table_cell(&t, "waiting in");
-	table_cell(&t, "held in");
+	text_table(o, &t, "rrrrrllll",
+		   (const char *const[]){ "waits", "total", "longest", "p99", "threads", "kind",
+					  "lock", "waiting in", "held in", NULL });
 	for (size_t i = 0; i < rows; i++, v = v->next) {
 		const struct an_value *held = an_get(v, "held_in");
 
