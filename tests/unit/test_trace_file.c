@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "nettrace/trailer.h"
 #include "src/trace_file.h"
 
 enum { BLOCK = 1000 }; /* the made-up stream has a block edge at each multiple */
@@ -266,6 +267,113 @@ static void compressed_is_flushed(void **state)
 	free(data);
 	free(out);
 	end(j, f);
+}
+
+static uint8_t *make_block(size_t *ret_len)
+{
+	uint8_t *block;
+	const uint8_t *bytes;
+	struct nt_trailer t;
+
+	nt_trailer_init(&t, &nt_alloc_default);
+	nt_trailer_begin(&t, NT_TRAILER_CPU_INFO);
+	for (int i = 0; i < 200000; i++)
+		nt_trailer_u8(&t, (uint8_t)i);
+	nt_trailer_end(&t);
+	assert_int_equal(nt_trailer_finish(&t, &bytes, ret_len), NT_OK);
+	block = malloc(*ret_len);
+	memcpy(block, bytes, *ret_len);
+	nt_trailer_done(&t);
+	return block;
+}
+
+/* Behind the stream, which is untouched; in a compressed file in a frame that holds no data. */
+static void trailer(void **state)
+{
+	static const size_t sizes[] = { 1000, 1500, 700000 };
+	struct job *j = *state;
+	size_t block_len;
+	uint8_t *block = make_block(&block_len);
+
+	for (size_t i = 0; i < 6; i++) {
+		size_t size = sizes[i / 2], len;
+		struct trace_file *f;
+		uint8_t *data, *plain = NULL;
+
+		j->config.compress = i % 2;
+		f = begin(j);
+		assert_true(trace_file_trailer(f, block, block_len));
+		feed(j, f, 0, size, 300);
+		end(j, f);
+		assert_int_equal(j->result.error, 0);
+		assert_int_equal(j->result.stream_bytes, size);
+		data = slurp(j->path, &len);
+		assert_int_equal(len, j->result.file_bytes);
+		assert_memory_equal(data + len - block_len, block, block_len);
+		if (j->config.compress) {
+			uint8_t head[NT_TRAILER_ZSTD_HEAD_BYTES];
+
+			nt_trailer_zstd_head(block_len, head);
+			assert_memory_equal(data + len - block_len - sizeof(head), head,
+					    sizeof(head));
+			plain = malloc(size + 1);
+			assert_int_equal(ZSTD_decompress(plain, size + 1, data, len), size);
+			check_stream(plain, size);
+		} else {
+			assert_int_equal(len, size + block_len);
+			check_stream(data, size);
+		}
+		free(plain);
+		free(data);
+		assert_int_equal(empty_dir(j), 1);
+	}
+	free(block);
+}
+
+static void no_stream_no_trailer(void **state)
+{
+	struct job *j = *state;
+	size_t block_len;
+	uint8_t *block = make_block(&block_len);
+	struct trace_file *f = begin(j);
+
+	assert_true(trace_file_trailer(f, block, block_len));
+	end(j, f);
+	assert_int_equal(j->result.file_bytes, 0);
+	assert_int_equal(empty_dir(j), 0);
+	free(block);
+}
+
+/* The end of the stream does not fit, or only the stream does: no half block, and no whole one. */
+static void no_room_no_trailer(void **state)
+{
+	static const size_t sizes[] = { 4000000, 600000 };
+	struct rlimit old, small = { 700777, RLIM_INFINITY };
+	struct job *j = *state;
+	size_t block_len;
+	uint8_t *block = make_block(&block_len);
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	small.rlim_max = old.rlim_max;
+	for (size_t i = 0; i < 2; i++) {
+		struct trace_file *f = begin(j);
+		uint8_t *data;
+		size_t len;
+
+		assert_true(trace_file_trailer(f, block, block_len));
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+		feed(j, f, 0, sizes[i], 30000);
+		end(j, f);
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+		assert_int_equal(j->result.error, i == 0 ? EFBIG : 0);
+		data = slurp(j->path, &len);
+		assert_int_equal(len, j->result.stream_bytes);
+		assert_true(i == 0 || len == sizes[i]);
+		check_stream(data, len);
+		free(data);
+		assert_int_equal(empty_dir(j), 1);
+	}
+	free(block);
 }
 
 /* A limit on the file's size stands for a full disk. */
@@ -533,6 +641,9 @@ int main(void)
 		JOB(same_bytes),
 		JOB(compressed),
 		JOB(compressed_is_flushed),
+		JOB(trailer),
+		JOB(no_stream_no_trailer),
+		JOB(no_room_no_trailer),
 		JOB(full_disk),
 		JOB(level),
 		JOB(discarded),

@@ -5,6 +5,7 @@ fuzzers another part of the format.  What a fuzzer found stands there too, under
 import os
 import struct
 import subprocess
+import zlib
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CORPUS = os.path.join(TOP, "tests/fuzz/corpus")
@@ -158,6 +159,33 @@ def main():
     seed("ipc", "environment", struct.pack("<I", 2) + text("A=b") + text("PATH=/bin"))
     seed("ipc", "environment-reply", reply(0, struct.pack("<IH", 64, 0)))
     ring_seeds()
+    trailer_seeds()
+
+
+def varuint(value):
+    out = b""
+    while value >= 0x80:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def trailer_seeds():
+    """The first byte: 0 a block, 1 texts of /proc, 2 records."""
+    info = struct.pack("<II", 1, 7) + bytes([1, 14, 101, 9, 0, 0, 0])
+    windows = varuint(2 * 10 ** 15) + varuint(10 ** 8) + (b"\0" + varuint(10 ** 8)) * 5
+    windows = struct.pack("<II", 2, len(windows)) + windows
+    thread = varuint(7) + b"\x04main" + b"R" + b"\0" + varuint(6 * 10 ** 8)
+    thread += b"\0" + varuint(10 ** 8) + b"\3" + (b"\1" + b"\4" + b"\0") * 3
+    thread = struct.pack("<II", 3, len(thread)) + thread
+    records = info + windows + thread + struct.pack("<II", 99, 3) + b"abc" + thread
+    size = 48 + len(records)
+    block = b"\x9dDRDT\r\n\x1a" + struct.pack("<IIQ", 1, 0, size) + records + struct.pack("<Q", size)
+    block += struct.pack("<II", zlib.crc32(block), 0) + b"\x9ddrde\r\n\x1a"
+    seed("trailer", "block", b"\0" + block)
+    seed("trailer", "records", b"\2" + records)
+    seed("trailer", "schedstat", b"\1" + b"123456789 42 7\n")
+    seed("trailer", "stat", b"\1" + b"7 (a) (b\n) S 1 2 3 4 -1 6 7 8 9 10 30 4 0 0 20 0 1\n")
 
 
 def ring_record(kind, misc, body, extra=b""):
