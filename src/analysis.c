@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzers/cpu_perf.h"
 #include "nettrace/trailer.h"
+#include "nettrace/trailer_perf.h"
 #include "src/command.h"
 #include "src/log.h"
 #include "src/report_out.h"
@@ -22,6 +24,8 @@ struct analysis {
 	const struct analysis_threads *threads;
 	struct an_cputime *cputime;
 	struct an_cpu_time cpu_time; /* the same, as the engine asks */
+	struct nt_perf loaded; /* from the trailer */
+	const struct nt_perf *perf; /* NULL: no samples of perf_event_open() */
 	void (*measure)(void *ctx);
 	void *measure_ctx;
 };
@@ -107,6 +111,33 @@ struct an_cputime *analysis_cputime(struct analysis *a)
 	return a->cputime;
 }
 
+static void drop_perf(struct analysis *a)
+{
+	if (a->perf == &a->loaded)
+		a->perf = NULL;
+	nt_perf_done(&a->loaded);
+}
+
+static enum nt_status load_perf(struct analysis *a, const struct nt_trailer_record *r)
+{
+	enum nt_status st = NT_OK;
+
+	if (r->kind < NT_TRAILER_PERF_INFO || r->kind > NT_TRAILER_PERF_THREAD)
+		return NT_OK;
+	if (!a->loaded.alloc)
+		st = nt_perf_init(&a->loaded, &nt_alloc_default);
+	if (st == NT_OK)
+		st = nt_perf_load(&a->loaded, r);
+	if (st == NT_OK && a->loaded.row_count)
+		a->perf = &a->loaded;
+	return st;
+}
+
+void analysis_set_perf(struct analysis *a, const struct nt_perf *p)
+{
+	a->perf = p;
+}
+
 void analysis_set_measure(struct analysis *a, void (*measure)(void *ctx), void *ctx)
 {
 	a->measure = measure;
@@ -120,6 +151,8 @@ static const char *load_records(struct analysis *a, struct nt_span records)
 	while (nt_trailer_next(&records, &r)) {
 		enum nt_status st = an_cputime_load(a->cputime, &r);
 
+		if (st == NT_OK)
+			st = load_perf(a, &r);
 		if (st == NT_ENOMEM)
 			return "out of memory";
 		if (st < 0)
@@ -137,6 +170,8 @@ const char *analysis_load_trailer(struct analysis *a, const uint8_t *block, size
 		why = load_records(a, records);
 	if (why)
 		an_cputime_clear(a->cputime);
+	if (why)
+		drop_perf(a);
 	return why;
 }
 
@@ -167,6 +202,7 @@ struct analysis *analysis_free(struct analysis *a)
 	nt_decoder_free(a->decoder);
 	an_engine_free(a->engine);
 	an_cputime_free(a->cputime);
+	drop_perf(a);
 	free(a);
 	return NULL;
 }
@@ -233,7 +269,11 @@ int analysis_print(struct analysis *a, struct out *out, enum report_format forma
 	struct an_report *r = an_report_new(NULL);
 	enum nt_status st = NT_ENOMEM;
 
-	if (r)
+	if (r && a->perf)
+		st = an_engine_perf(a->engine, a->perf);
+	else if (r)
+		st = NT_OK;
+	if (st == NT_OK)
 		st = an_engine_report(a->engine, a->decoder, &input, r);
 	if (r && child)
 		add_child(r, child);

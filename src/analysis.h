@@ -14,6 +14,7 @@
 #include "analyzers/analyzer.h"
 #include "analyzers/cputime.h"
 #include "nettrace/nettrace.h"
+#include "nettrace/perf_store.h"
 #include "src/output.h"
 #include "src/report_out.h"
 
@@ -55,6 +56,12 @@ void analysis_set_measure(struct analysis *a, void (*measure)(void *ctx), void *
  * then nothing of it was used.
  */
 const char *analysis_load_trailer(struct analysis *a, const uint8_t *block, size_t len);
+
+/*
+ * CPU samples that were taken beside the trace; p must live until the report is printed.  What a
+ * trailer brings is taken by analysis_load_trailer().  NULL: none.
+ */
+void analysis_set_perf(struct analysis *a, const struct nt_perf *p);
 
 /* What the recording asked for; ends at a NULL name; must live until the report is printed. */
 void analysis_set_enabled(struct analysis *a, const struct an_provider *enabled);

@@ -13,6 +13,7 @@
 #include "src/log.h"
 #include "src/opt_limit.h"
 #include "src/output.h"
+#include "src/perf_sampler.h"
 #include "src/profiles.h"
 #include "src/trace_name.h"
 
@@ -45,6 +46,7 @@ struct collect_args {
 	struct opt_list limit;
 	struct an_limits limits; /* what becomes of it */
 	int cpu_source; /* enum collect_cpu_source */
+	uint64_t cpu_frequency;
 	uint64_t timeout_ns, stop_timeout_ns;
 };
 
@@ -60,6 +62,7 @@ static const char *const exit_codes[] = {
 };
 static const char *const cpu_sources[] = {
 	[COLLECT_CPU_AUTO] = "auto",
+	[COLLECT_CPU_PERF] = "perf",
 	[COLLECT_CPU_PROC] = "proc",
 	[COLLECT_CPU_EVENTPIPE] = "eventpipe",
 	NULL,
@@ -146,8 +149,11 @@ static const struct opt_spec collect_options[] = {
 	{ "limit", 0, "NAME=VALUE", "move the limit of a finding: gc.time=5 (all: analyzers)",
 	  OPT_LIST(struct collect_args, limit) },
 	{ "cpu-source", 0, "SOURCE",
-	  "what tells who used the CPU: auto (default), proc (/proc and samples), eventpipe",
+	  "what tells who used the CPU: auto (default), perf (kernel), proc (/proc and samples), "
+	  "eventpipe",
 	  OPT_ENUM(struct collect_args, cpu_source, cpu_sources) },
+	{ "cpu-frequency", 0, "HZ", "kernel samples in a second of CPU time (default 499)",
+	  OPT_UINT(struct collect_args, cpu_frequency), .min = PERF_MIN_HZ, .max = PERF_MAX_HZ },
 	{ "timeout", 0, "TIME", "how long the process may take to begin (default 10s)",
 	  OPT_DURATION(struct collect_args, timeout_ns), .min = NS_PER_MS, .max = 3600 * SECOND },
 	{ "stop-timeout", 0, "TIME", "how long it may take to end the trace (default 2m)",
@@ -374,6 +380,14 @@ struct choice {
 	uint64_t rundown;
 };
 
+static bool names_sampler(const struct opt_list *providers)
+{
+	for (size_t i = 0; i < providers->count; i++)
+		if (strcasestr(providers->items[i], PROVIDER_SAMPLER))
+			return true;
+	return false;
+}
+
 static int run_with(const struct collect_args *args, const struct choice *choice,
 		    const struct collect_plan *plan)
 {
@@ -408,6 +422,8 @@ static int run_with(const struct collect_args *args, const struct choice *choice
 		.options = { .top = args->top, .view = (enum an_view)args->view,
 			     .limits = &args->limits },
 		.cpu_source = (enum collect_cpu_source)args->cpu_source,
+		.cpu_frequency = (unsigned)args->cpu_frequency,
+		.keep_sampler = args->view != AN_VIEW_CPU || names_sampler(&args->providers),
 		.quiet = args->quiet,
 		.resume = args->resume,
 	};
@@ -493,6 +509,7 @@ static int run_collect(const struct command *cmd, int argc, char **argv)
 		.rundown = true,
 		.resume = true,
 		.top = 20,
+		.cpu_frequency = PERF_DEFAULT_HZ,
 		.stop_timeout_ns = 120 * SECOND,
 	};
 	struct opt_operands words;

@@ -21,6 +21,7 @@
 /* Who says what used the CPU. */
 enum collect_cpu_source {
 	COLLECT_CPU_AUTO, /* the best that there is */
+	COLLECT_CPU_PERF, /* samples that the kernel takes for us */
 	COLLECT_CPU_PROC, /* the runtime's samples, weighed by what /proc says of each thread */
 	COLLECT_CPU_EVENTPIPE, /* the runtime's samples alone */
 };
@@ -48,6 +49,8 @@ struct collect_settings {
 	enum report_format format;
 	struct an_options options;
 	enum collect_cpu_source cpu_source;
+	bool keep_sampler; /* the runtime's, next to the samples of the kernel */
+	unsigned cpu_frequency; /* samples of the kernel, in a second of CPU time */
 	bool quiet;
 	bool resume; /* a runtime that waits at the port we reach it by is told to go on */
 };

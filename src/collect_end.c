@@ -14,6 +14,7 @@
 #include "src/command.h"
 #include "src/log.h"
 #include "src/process_list.h"
+#include "src/providers.h"
 
 enum { LOOK_AGAIN_MS = 10, LOOK_TIMES = 30 };
 
@@ -170,17 +171,21 @@ static int judge_stream(const struct collect_subject *who, const struct collect_
 /* --- the report --- */
 
 /* The session's providers as analyzers know them; the caller frees it. */
-static struct an_provider *enabled_providers(const struct ipc_collect *session)
+static struct an_provider *enabled_providers(const struct ipc_collect *session,
+					     bool without_sampler)
 {
 	struct an_provider *list = calloc(session->provider_count + 1, sizeof(*list));
 
-	for (size_t i = 0; list && i < session->provider_count; i++)
-		list[i] = (struct an_provider){
+	for (size_t i = 0, n = 0; list && i < session->provider_count; i++) {
+		if (without_sampler && !strcmp(session->providers[i].name, PROVIDER_SAMPLER))
+			continue;
+		list[n++] = (struct an_provider){
 			.name = session->providers[i].name,
 			.keywords = session->providers[i].keywords,
 			/* Where some were filtered out, that none came proves nothing. */
 			.level = session->providers[i].filter ? 0 : session->providers[i].level,
 		};
+	}
 	return list;
 }
 
@@ -193,7 +198,7 @@ static int print_report(const struct collect_settings *s, const struct collect_f
 
 	if (!take_report)
 		return EXIT_DONE;
-	enabled = enabled_providers(&s->session);
+	enabled = enabled_providers(&s->session, facts->without_sampler);
 	analysis_set_enabled(a, enabled);
 	if (facts->path && facts->written.file.error)
 		analysis_set_file_cut(a, strerror(facts->written.file.error));

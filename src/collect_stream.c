@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nettrace/trailer.h"
+#include "nettrace/trailer_perf.h"
+#include "src/collect_perf.h"
 #include "src/log.h"
 #include "src/proc.h"
 #include "src/proc_cpu.h"
@@ -24,6 +25,7 @@ struct collect_stream {
 	struct nt_decoder *task_counter;
 	uv_loop_t *loop;
 	struct proc_cpu *cpu; /* NULL: not measured, or not any more */
+	struct collect_perf *perf; /* NULL: no samples of the kernel */
 	uint64_t tasks;
 	uint64_t bytes;
 	bool compressed; /* the file */
@@ -61,7 +63,8 @@ static bool on_unnamed(void *ctx)
 }
 
 /* What was measured since then goes behind the trace. */
-static void add_trailer(struct collect_stream *s, struct trace_file *file, int64_t since_ns)
+static void add_trailer(struct collect_stream *s, struct trace_file *file, int64_t since_ns,
+			const struct nt_perf *perf)
 {
 	struct nt_trailer t;
 	const uint8_t *block;
@@ -69,6 +72,8 @@ static void add_trailer(struct collect_stream *s, struct trace_file *file, int64
 
 	nt_trailer_init(&t, &nt_alloc_default);
 	an_cputime_save(analysis_cputime(s->analysis), since_ns, INT64_MAX, &t);
+	if (perf)
+		nt_perf_save(perf, &t);
 	if (!nt_trailer_is_empty(&t) &&
 	    (nt_trailer_finish(&t, &block, &len) != NT_OK || !trace_file_trailer(file, block, len)))
 		log_warn("what was measured outside the process is not in the file: there was no "
@@ -83,7 +88,7 @@ static void on_piece_ending(void *ctx, struct trace_file *file, uint64_t since_n
 
 	if (s->cpu)
 		proc_cpu_read(s->cpu);
-	add_trailer(s, file, (int64_t)(since_ns - BEFORE_MS * UINT64_C(1000000)));
+	add_trailer(s, file, (int64_t)(since_ns - BEFORE_MS * UINT64_C(1000000)), NULL);
 }
 
 static const struct trace_file_events file_events = { on_full, on_ready, on_failed };
@@ -146,6 +151,7 @@ struct collect_stream *collect_stream_free(struct collect_stream *s)
 		return NULL;
 	collect_stream_count_tasks(s, false);
 	proc_cpu_close(s->cpu);
+	collect_perf_close(s->perf);
 	analysis_free(s->analysis);
 	stop_when_free(s->stop_when);
 	free(s);
@@ -173,8 +179,16 @@ int collect_stream_measure(struct collect_stream *s, int32_t pid)
 	return 0;
 }
 
+bool collect_stream_sample(struct collect_stream *s, int32_t pid, struct perf_refusal *ret)
+{
+	s->perf = collect_perf_start(s->loop, s->settings, pid, ret);
+	return s->perf;
+}
+
 void collect_stream_measured(struct collect_stream *s)
 {
+	if (s->perf)
+		collect_perf_stop(s->perf);
 	if (s->cpu)
 		proc_cpu_read(s->cpu);
 	analysis_set_measure(s->analysis, NULL, NULL);
@@ -240,6 +254,8 @@ void collect_stream_names_pending(struct collect_stream *s, bool pending)
 void collect_stream_stopping(struct collect_stream *s)
 {
 	s->stopping = true;
+	if (s->perf)
+		collect_perf_stop(s->perf);
 	if (s->cpu)
 		proc_cpu_read(s->cpu);
 	collect_stream_count_tasks(s, false);
@@ -323,11 +339,16 @@ void collect_stream_finish(struct collect_stream *s, bool discard,
 			   void (*done)(void *ctx, const struct collect_pieces_result *result),
 			   void *ctx)
 {
+	const struct nt_perf *perf = NULL;
+
 	s->done = done;
 	s->done_ctx = ctx;
 	collect_stream_measured(s);
+	if (s->perf && !discard)
+		perf = collect_perf_finish(s->perf);
+	analysis_set_perf(s->analysis, perf);
 	if (s->file && takes_trailer(s))
-		add_trailer(s, s->file, INT64_MIN);
+		add_trailer(s, s->file, INT64_MIN, perf);
 	if (discard && s->file)
 		trace_file_discard(s->file);
 	if (discard && s->pieces)

@@ -11,6 +11,7 @@
 
 #include "src/collect.h"
 #include "src/collect_pieces.h"
+#include "src/perf_sampler.h"
 
 struct collect_stream;
 
@@ -44,6 +45,11 @@ struct collect_stream *collect_stream_free(struct collect_stream *s); /* returns
  * the measurements go to the analysis and into the file.  0, or an errno: nothing is measured.
  */
 int collect_stream_measure(struct collect_stream *s, int32_t pid);
+/*
+ * Samples its CPU use through the kernel, until collect_stream_stopping().  False: it cannot be,
+ * ret says why.
+ */
+bool collect_stream_sample(struct collect_stream *s, int32_t pid, struct perf_refusal *ret);
 /* The process is about to end, or has been stopped: a last reading. */
 void collect_stream_measured(struct collect_stream *s);
 

@@ -14,6 +14,7 @@
 #include "src/early_symbols.h"
 #include "src/ipc_once.h"
 #include "src/log.h"
+#include "src/providers.h"
 #include "src/session.h"
 #include "src/trace_name.h"
 
@@ -43,6 +44,7 @@ struct collection {
 	bool waiting; /* reading pauses, for the disk */
 	bool restarting; /* the stream is being thrown away */
 	bool no_tasks; /* recorded without them: there were too many */
+	struct ipc_provider *providers; /* of the session, if they are not those of the settings */
 	struct collect_facts facts;
 };
 
@@ -343,7 +345,7 @@ static const struct session_events session_events = { on_started, on_data, on_se
 static bool samples_threads(const struct ipc_collect *session)
 {
 	for (size_t i = 0; i < session->provider_count; i++)
-		if (!strcmp(session->providers[i].name, "Microsoft-DotNETCore-SampleProfiler"))
+		if (!strcmp(session->providers[i].name, PROVIDER_SAMPLER))
 			return true;
 	return false;
 }
@@ -352,7 +354,7 @@ static bool samples_threads(const struct ipc_collect *session)
 static void start_measuring(struct collection *c)
 {
 	enum collect_cpu_source source = c->settings->cpu_source;
-	bool asked = source == COLLECT_CPU_PROC;
+	bool asked = source == COLLECT_CPU_PROC || source == COLLECT_CPU_PERF;
 	const char *why = NULL;
 	int error;
 
@@ -375,6 +377,57 @@ static void start_measuring(struct collection *c)
 			 (int)c->who->pid, why);
 }
 
+/* Once for each recording; who cannot be sampled is measured all the same. */
+static bool start_sampling(struct collection *c)
+{
+	enum collect_cpu_source source = c->settings->cpu_source;
+	bool asked = source == COLLECT_CPU_PERF;
+	struct perf_refusal refusal = { .why = "it is not in our /proc" };
+
+	if (!asked && (source != COLLECT_CPU_AUTO || !samples_threads(&c->settings->session)))
+		return false;
+	if (c->settings->keep)
+		snprintf(refusal.why, sizeof(refusal.why), "--keep has no room for them");
+	else if (c->who->target && collect_stream_sample(c->stream, c->who->pid, &refusal))
+		return true;
+	if (!asked && !may_say(c))
+		return false;
+	collect_progress_clear(c->settings->quiet);
+	if (asked)
+		log_warn("the kernel takes no CPU samples of process %d: %s", (int)c->who->pid,
+			 refusal.why);
+	else
+		log_info("CPU samples are the runtime's, not the kernel's: %s", refusal.why);
+	if (asked && refusal.advice)
+		log_advice("%s", refusal.advice);
+	return false;
+}
+
+/*
+ * The runtime's sampler stops all threads a thousand times a second.  Whoever asked for the
+ * kernel's samples, and wants to know of nothing but CPU, does without.
+ */
+static void leave_out_sampler(struct collection *c, struct ipc_collect *session)
+{
+	const struct collect_settings *s = c->settings;
+	struct ipc_provider *list;
+	size_t n = 0;
+
+	if (s->cpu_source != COLLECT_CPU_PERF || s->keep_sampler || session->provider_count < 2)
+		return;
+	list = calloc(session->provider_count, sizeof(*list));
+	for (size_t i = 0; list && i < session->provider_count; i++)
+		if (strcmp(session->providers[i].name, PROVIDER_SAMPLER) != 0)
+			list[n++] = session->providers[i];
+	free(c->providers);
+	c->providers = list;
+	if (!list)
+		return;
+	c->facts.without_sampler = true;
+	session->providers = list;
+	session->provider_count = n;
+}
+
 static bool start_session(struct collection *c)
 {
 	struct session_config config = {
@@ -386,6 +439,8 @@ static bool start_session(struct collection *c)
 	const char **sockets = borrow_sockets(c, &config.socket_count);
 
 	config.sockets = sockets;
+	if (start_sampling(c))
+		leave_out_sampler(c, &config.collect);
 	start_measuring(c);
 	if (sockets)
 		c->session = session_start(c->loop, &config, &session_events, c);
@@ -526,6 +581,7 @@ static void release(struct collection *c)
 {
 	collect_stream_free(c->stream);
 	free(c->facts.path);
+	free(c->providers);
 	free(c);
 }
 

@@ -8,8 +8,19 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Bits of struct perf_event_attr that Debian 12's header may have and older ones lack. */
-enum { MAX_STACK = 127 };
+enum {
+	MAX_STACK = 127,
+	STACK_BYTES = 2048, /* of the program's stack, to look for hidden frames */
+};
+
+/* Registers that perf_record.c knows: the frame pointer, then the stack pointer. */
+#if defined(__x86_64__)
+static const uint64_t registers = 1 << 6 | 1 << 7;
+#elif defined(__aarch64__)
+static const uint64_t registers = UINT64_C(1) << 29 | UINT64_C(1) << 31;
+#else
+static const uint64_t registers = 0;
+#endif
 
 static int real_open(void *ctx, const struct perf_event_attr *attr, int32_t tid, int cpu)
 {
@@ -58,6 +69,11 @@ static void fill(const struct perf_opener *o, struct perf_event_attr *a)
 		.watermark = 1,
 		.wakeup_watermark = UINT32_MAX, /* nobody waits: the rings are looked at in time */
 	};
+	if (registers) {
+		a->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+		a->sample_regs_user = registers;
+		a->sample_stack_user = STACK_BYTES;
+	}
 	if (o->modern) {
 		a->inherit_thread = 1;
 		a->build_id = 1;

@@ -50,6 +50,89 @@ static const char *text_at(const uint8_t *p, const uint8_t *end)
 	return p < end && memchr(p, 0, (size_t)(end - p)) ? (const char *)p : NULL;
 }
 
+/* What of the program's stack came with a sample. */
+struct stack {
+	const uint8_t *bytes;
+	uint64_t start, n;
+};
+
+/* 8 bytes of it; false: they are not there. */
+static bool peek(const struct stack *s, uint64_t at, uint64_t *ret)
+{
+	if (at < s->start || s->n < 8 || at - s->start > s->n - 8)
+		return false;
+	*ret = load64(s->bytes + (at - s->start));
+	return true;
+}
+
+static bool may_be_code(uint64_t address, const struct stack *s)
+{
+	const uint64_t lowest = 64 << 10, highest = UINT64_C(1) << 56, near = 8 << 20;
+
+	return address >= lowest && address < highest &&
+	       (address + near < s->start || address > s->start + near);
+}
+
+/*
+ * Between a frame and its caller's there should be no second link to the latter.  Where there is
+ * one, the return address behind it goes into the chain after frame i.  Returns whether it did.
+ */
+static bool insert_hidden(struct perf_sample *sample, uint64_t *frames, size_t i,
+			  const struct stack *s, uint64_t fp, uint64_t next)
+{
+	uint64_t word, ret = 0;
+
+	for (uint64_t at = fp + 16; at < next && peek(s, at, &word); at += 8) {
+		if (word != next || !peek(s, at + 8, &ret) || !may_be_code(ret, s))
+			continue;
+		if (sample->frame_count >= PERF_MAX_FRAMES)
+			return false;
+		memmove(&frames[i + 2], &frames[i + 1],
+			(sample->frame_count - i - 1) * sizeof(*frames));
+		frames[i + 1] = ret | PERF_HIDDEN;
+		sample->frame_count++;
+		return true;
+	}
+	return false;
+}
+
+/* Follows the frame pointers as the kernel did, as far as the copy of the stack goes. */
+static void find_hidden(struct perf_sample *sample, uint64_t *frames, const struct stack *s,
+			uint64_t fp)
+{
+	uint64_t next, ret;
+
+	for (size_t i = 1; i < sample->frame_count; i++) {
+		if (!peek(s, fp, &next) || !peek(s, fp + 8, &ret) || ret != frames[i] || next <= fp)
+			return;
+		if (insert_hidden(sample, frames, i, s, fp, next))
+			i++;
+		fp = next;
+	}
+}
+
+/* Registers and stack behind the call chain, at p + at; nothing, where they are not there. */
+static void on_stack(struct perf_sample *sample, uint64_t *frames, const uint8_t *p, size_t n,
+		     size_t at)
+{
+	struct stack s;
+	uint64_t fp, size;
+
+	if (n - at < 32 || load64(p + at) == 0)
+		return;
+	fp = load64(p + at + 8);
+	s.start = load64(p + at + 16);
+	size = load64(p + at + 24);
+	at += 32;
+	if (size > n - at || n - at - size < 8)
+		return;
+	s.bytes = p + at;
+	s.n = load64(p + at + size);
+	if (s.n > size)
+		s.n = size;
+	find_hidden(sample, frames, &s, fp);
+}
+
 static bool on_sample(const struct reader *r, const uint8_t *p, size_t n, unsigned misc)
 {
 	struct perf_sample s = { .frames = r->scratch->frames,
@@ -75,6 +158,7 @@ static bool on_sample(const struct reader *r, const uint8_t *p, size_t n, unsign
 		else if (context == CONTEXT_KERNEL && s.kernel_frame_count < PERF_MAX_FRAMES)
 			r->scratch->kernel_frames[s.kernel_frame_count++] = ip;
 	}
+	on_stack(&s, r->scratch->frames, p, n, 32 + (size_t)count * 8);
 	r->counts->samples++;
 	r->sink->sample(r->ctx, &s);
 	return true;

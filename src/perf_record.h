@@ -6,16 +6,18 @@
  * Records of perf_event_open(2), from the ring buffer that the kernel writes.  Pure.  The bytes are
  * taken for hostile all the same: every length is checked.
  *
- * Layout, by the attributes of perf_open.c (sample_type TID | TIME | CALLCHAIN, sample_id_all):
+ * Layout, by the attributes of perf_open.c (sample_type TID | TIME | CALLCHAIN | REGS_USER |
+ * STACK_USER, sample_id_all):
  *
  *	record   0 u32 type, 4 u16 misc, 6 u16 bytes of all of it; then
- *	SAMPLE   8 u32 pid, 12 u32 tid, 16 u64 time, 24 u64 n, 32 u64[n] addresses and markers
- *	MMAP2    8 u32 pid, 12 u32 tid, 16 u64 address, 24 u64 bytes, 32 u64 offset in the file,
- *	         40 device and inode, or (misc bit 14) u8 length, 3 unused, 20 bytes of build id,
- *	         64 u32 prot, 68 u32 flags, 72 name
- *	COMM     8 u32 pid, 12 u32 tid, 16 name
- *	FORK     8 u32 pid, 12 u32 parent's pid, 16 u32 tid, 20 u32 parent's tid, 24 u64 time; EXIT
- *too LOST     8 u64 id, 16 u64 records
+ *	SAMPLE   8 u32 pid, 12 u32 tid, 16 u64 time, 24 u64 n, 32 u64[n] addresses and markers;
+ *	         where the program's registers are known: u64 not 0, u64 frame pointer, u64 stack
+ *	         pointer, else u64 0; then u64 m, m bytes of stack, and if m is not 0 u64 how many
+ *of them are valid MMAP2    8 u32 pid, 12 u32 tid, 16 u64 address, 24 u64 bytes, 32 u64 offset in
+ *the file, 40 device and inode, or (misc bit 14) u8 length, 3 unused, 20 bytes of build id, 64 u32
+ *prot, 68 u32 flags, 72 name COMM     8 u32 pid, 12 u32 tid, 16 name FORK     8 u32 pid, 12 u32
+ *parent's pid, 16 u32 tid, 20 u32 parent's tid, 24 u64 time; EXIT too LOST     8 u64 id, 16 u64
+ *records
  */
 
 #include <stdbool.h>
@@ -23,6 +25,14 @@
 #include <stdint.h>
 
 enum { PERF_MAX_FRAMES = 512, PERF_BUILD_ID_BYTES = 20, PERF_MAX_RECORD = 1 << 16 };
+
+/*
+ * In an address: found on the stack, but no frame pointer led to it.  When a method is replaced
+ * while it runs, the new code's frame lies on the old one and links to the caller's: the chain of
+ * frame pointers then skips the return address of the old frame.  It stands behind a second copy of
+ * that link.
+ */
+#define PERF_HIDDEN (UINT64_C(1) << 63)
 
 struct perf_sample {
 	uint32_t pid, tid;

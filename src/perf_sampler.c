@@ -16,6 +16,7 @@
 
 enum {
 	LOOK_MS = 100,
+	LOOK_HZ = 1000, /* more samples a second are looked for more often */
 	RING_BYTES = 512 * 1024, /* of each processor; powers of two, */
 	MIN_RING_BYTES = 32 * 1024, /* down to that where memory may not be locked */
 	MAX_CPUS = 4096,
@@ -45,6 +46,8 @@ struct perf_sampler {
 	struct perf_files files;
 	enum nt_status status;
 	bool stopped;
+	bool off_loop; /* nothing of it is on the loop any more */
+	bool unwanted;
 };
 
 enum { NOT_YET = UINT32_MAX - 1 };
@@ -100,6 +103,8 @@ static uint32_t thread_of(struct perf_sampler *s, uint32_t tid)
 		nt_perf_name_thread(&s->store, i, name, strlen(name));
 	return i;
 }
+
+_Static_assert(NT_PERF_HIDDEN == PERF_HIDDEN, "one mark");
 
 static void on_sample(void *ctx, const struct perf_sample *sample)
 {
@@ -352,10 +357,8 @@ static void release(struct perf_sampler *s)
 	s->ring_count = s->fd_count = 0;
 }
 
-static void on_closed(uv_handle_t *h)
+static void destroy(struct perf_sampler *s)
 {
-	struct perf_sampler *s = h->data;
-
 	release(s);
 	nt_idmap_done(&s->known);
 	nt_perf_done(&s->store);
@@ -363,11 +366,21 @@ static void on_closed(uv_handle_t *h)
 	free(s);
 }
 
+static void on_timer_closed(uv_handle_t *h)
+{
+	struct perf_sampler *s = h->data;
+
+	s->off_loop = true;
+	if (s->unwanted)
+		destroy(s);
+}
+
 struct perf_sampler *perf_sampler_start(uv_loop_t *loop, const struct perf_sampler_config *config,
 					struct perf_refusal *ret)
 {
 	struct perf_sampler *s = calloc(1, sizeof(*s));
 	int error = s ? 0 : -ENOMEM;
+	uint64_t look_ms;
 
 	*ret = (struct perf_refusal){ 0 };
 	if (!s) {
@@ -395,7 +408,8 @@ struct perf_sampler *perf_sampler_start(uv_loop_t *loop, const struct perf_sampl
 		perf_sampler_close(s);
 		return NULL;
 	}
-	uv_timer_start(&s->timer, on_timer, LOOK_MS, LOOK_MS);
+	look_ms = config->frequency > LOOK_HZ ? LOOK_MS * LOOK_HZ / config->frequency : LOOK_MS;
+	uv_timer_start(&s->timer, on_timer, look_ms, look_ms);
 	return s;
 }
 
@@ -406,7 +420,7 @@ void perf_sampler_stop(struct perf_sampler *s)
 	if (s->stopped)
 		return;
 	s->stopped = true;
-	uv_timer_stop(&s->timer);
+	uv_close((uv_handle_t *)&s->timer, on_timer_closed);
 	for (size_t i = 0; i < s->fd_count; i++)
 		ioctl(s->fds[i], PERF_EVENT_IOC_DISABLE, 0);
 	info->end_ns = uv_hrtime();
@@ -423,8 +437,11 @@ void perf_sampler_close(struct perf_sampler *s)
 {
 	if (!s)
 		return;
-	uv_timer_stop(&s->timer);
-	uv_close((uv_handle_t *)&s->timer, on_closed);
+	s->unwanted = true;
+	if (s->off_loop)
+		destroy(s);
+	else if (!uv_is_closing((uv_handle_t *)&s->timer))
+		uv_close((uv_handle_t *)&s->timer, on_timer_closed);
 }
 
 struct nt_perf *perf_sampler_store(struct perf_sampler *s)

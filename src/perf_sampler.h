@@ -38,9 +38,12 @@ struct perf_refusal {
 /* Sampling begins at once.  NULL: ret says why. */
 struct perf_sampler *perf_sampler_start(uv_loop_t *loop, const struct perf_sampler_config *config,
 					struct perf_refusal *ret);
-/* Takes what is left in the buffers; nothing is sampled any more.  More calls change nothing. */
+/* Takes what is left in the buffers and leaves the loop.  More calls change nothing. */
 void perf_sampler_stop(struct perf_sampler *s);
-/* Stops, and frees once the loop has let go of it.  Accepts NULL. */
+/*
+ * Frees it, at once if it was stopped and the loop has let go of it since, else when the loop does.
+ * Accepts NULL.
+ */
 void perf_sampler_close(struct perf_sampler *s);
 
 /* After the stop: what came of it, without mappings and symbols. */

@@ -336,6 +336,78 @@ static void deep_stacks_keep_their_leaves(void **state)
 	assert_int_equal(scratch.frames[PERF_MAX_FRAMES - 1], PERF_MAX_FRAMES - 1);
 }
 
+/* --- frames that no frame pointer leads to --- */
+
+enum { STACK = 0x7ff000001000, WORDS = 12 };
+
+/* A sample with frame pointer, stack pointer and a copy of the stack. */
+static void put_stack_sample(struct bytes *b, uint64_t fp, const uint64_t words[WORDS],
+			     uint64_t valid)
+{
+	static const uint64_t frames[] = { (uint64_t)-512, 0xaaaa1000, 0xaaaa2000, 0xaaaa3000 };
+	size_t at = begin(b, 9, 2);
+
+	put(b, 11, 4);
+	put(b, 12, 4);
+	put(b, 1000, 8);
+	put(b, 4, 8);
+	for (size_t i = 0; i < 4; i++)
+		put(b, frames[i], 8);
+	put(b, 2, 8);
+	put(b, fp, 8);
+	put(b, STACK, 8);
+	put(b, WORDS * sizeof(uint64_t), 8);
+	for (size_t i = 0; i < WORDS; i++)
+		put(b, words[i], 8);
+	put(b, valid, 8);
+	end(b, at, false);
+}
+
+/* New code at [1], whose link skips the old frame at [4]; its caller's frame is at [8]. */
+static const uint64_t replaced[WORDS] = { 7, STACK + 64,  0xaaaa2000, 7, STACK + 64, 0xbbbb0001, 7,
+					  7, STACK + 800, 0xaaaa3000, 7, 7 };
+
+static const char *chain_of(uint64_t fp, const uint64_t words[WORDS], uint64_t valid,
+			    struct heard *h)
+{
+	struct bytes b = { .n = 0 };
+
+	put_stack_sample(&b, fp, words, valid);
+	read_at(&b, RING - 100, h);
+	assert_int_equal(h->counts.damaged, 0);
+	return h->text;
+}
+
+static void a_hidden_caller_is_found(void **state)
+{
+	static const char found[] = "S 11/12 @1000 [aaaa1000 aaaa2000 80000000bbbb0001 aaaa3000]\n";
+	static const char plain[] = "S 11/12 @1000 [aaaa1000 aaaa2000 aaaa3000]\n";
+	uint64_t words[WORDS];
+	struct heard h;
+
+	(void)state;
+	assert_string_equal(chain_of(STACK + 8, replaced, sizeof(words), &h), found);
+	/* The copy may be shorter than its room, and the frame pointer may lead elsewhere. */
+	assert_string_equal(chain_of(STACK + 8, replaced, 48, &h), found);
+	assert_string_equal(chain_of(STACK + 8, replaced, 47, &h), plain);
+	assert_string_equal(chain_of(STACK + 8, replaced, 0, &h), plain);
+	assert_string_equal(chain_of(STACK + 8, replaced, UINT64_MAX, &h), found);
+	assert_string_equal(chain_of(STACK, replaced, sizeof(words), &h), plain);
+	assert_string_equal(chain_of(STACK - 8, replaced, sizeof(words), &h), plain);
+	assert_string_equal(chain_of(UINT64_MAX, replaced, sizeof(words), &h), plain);
+	assert_string_equal(chain_of(STACK + 96, replaced, sizeof(words), &h), plain);
+	/* What stands behind the second link must be able to be code. */
+	memcpy(words, replaced, sizeof(words));
+	words[5] = 5;
+	assert_string_equal(chain_of(STACK + 8, words, sizeof(words), &h), plain);
+	words[5] = STACK + 0x100;
+	assert_string_equal(chain_of(STACK + 8, words, sizeof(words), &h), plain);
+	/* A chain that goes down or in a circle ends. */
+	memcpy(words, replaced, sizeof(words));
+	words[1] = STACK + 8;
+	assert_string_equal(chain_of(STACK + 8, words, sizeof(words), &h), plain);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +418,7 @@ int main(void)
 		cmocka_unit_test(more_than_the_ring_holds),
 		cmocka_unit_test(a_name_without_end),
 		cmocka_unit_test(deep_stacks_keep_their_leaves),
+		cmocka_unit_test(a_hidden_caller_is_found),
 	};
 
 	return cmocka_run_group_tests_name("perf_record", tests, NULL, NULL);

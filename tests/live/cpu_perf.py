@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""CPU samples that the kernel takes: the right methods, the right time for each thread, the same
+report from the file, and what happens where perf_event_open is not allowed.
+
+With DRD_LONG on every runtime, and against 'perf record' with perf maps."""
+
+import collections
+import ctypes
+import errno
+import os
+import re
+import shutil
+import struct
+import subprocess
+
+from live import TARGETS, check, done, events, run, scratch, shop, skip
+
+LONG = bool(os.environ.get("DRD_LONG"))
+SECONDS = 4
+SYSCALL = {"x86_64": 298, "aarch64": 241}.get(os.uname().machine)
+
+
+def forbid(error):
+    """For a child: perf_event_open fails with that error, as under a container's seccomp filter."""
+    def apply():
+        libc = ctypes.CDLL(None, use_errno=True)
+        rows = [(0x20, 0, 0, 0), (0x15, 0, 1, SYSCALL), (0x06, 0, 0, 0x50000 | error),
+                (0x06, 0, 0, 0x7FFF0000)]
+        code = b"".join(struct.pack("HBBI", *row) for row in rows)
+        text = ctypes.create_string_buffer(code, len(code))
+        program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(rows),
+                                                          ctypes.addressof(text)))
+        if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+            os._exit(99)
+    return apply
+
+
+def collect(app, path, *args, **more):
+    return run("collect", "-p", app.pid, "--duration", "%ds" % SECONDS, "-o", path, "--json", "--top",
+               "0", *args, **more)
+
+
+def share(section, name):
+    return sum(m["exclusive_percent"] for m in section["methods"] if m["method"] == name)
+
+
+def threads_are_right(section, who):
+    """Samples of a thread against what /proc says of it."""
+    busy = [t for t in section["threads"] if (t["cpu_time_ms"] or 0) > 500]
+    check(busy, who + ": a thread was busy", section["threads"])
+    for t in busy:
+        sampled = t["samples"] * section["interval_ms"]
+        check(abs(sampled - t["cpu_time_ms"]) <= 0.05 * t["cpu_time_ms"] + 10,
+              who + ": samples are CPU time", sampled, t)
+
+
+def cpu(target, folder):
+    path = os.path.join(folder, target + ".nettrace")
+    with shop(target, "cpu") as app:
+        r = collect(app, path, "--cpu-source", "perf", "--profile", "cpu")
+    section = r.json().get("cpu", {})
+    if "takes no CPU samples" in r.err and section.get("source") != "perf":
+        skip("perf_event_open is not allowed here: " + r.err.strip()[:200])
+    check(r.code == 0, target + ": exit code", r)
+    check(section.get("source") == "perf", target + ": source", section.get("source"))
+    check(section.get("samples_unknown") == 0, target + ": nothing is unknown", r)
+    samples = section.get("samples") or 1
+    check(samples >= 100, target + ": samples", samples)
+    for name, percent in (("Hot", 60), ("Warm", 30), ("Mild", 10)):
+        found = share(section, "Shop.Cpu." + name)
+        # On a busy machine there are few samples, and chance is worth more than 4 points.
+        chance = 300 * (percent / 100 * (1 - percent / 100) / samples) ** 0.5
+        check(abs(found - percent) <= max(4, chance), "%s: %s has about %d %%" % (target, name, percent), found,
+              section["methods"][:8])
+    threads_are_right(section, target)
+    again = run("report", path, "cpu", "--json", "--top", "0").json().get("cpu")
+    check(again == section, target + ": the file says the same", section, again)
+    return section
+
+
+def callers(section, target):
+    """Code that replaced itself on the stack has its caller all the same."""
+    rows = {m["method"]: m["inclusive_samples"] for m in section["methods"]}
+    inner = rows.get("Shop.Cpu.Hot", 0) + rows.get("Shop.Cpu.Warm", 0)
+    check(rows.get("Shop.Cpu.Run", 0) >= 0.9 * inner, target + ": the caller of Hot is known", rows)
+
+
+def default(folder):
+    """Both samplers at once, and waiting threads are known as well."""
+    path = os.path.join(folder, "auto.nettrace")
+    with shop("net10", "cpu") as app:
+        r = collect(app, path)
+    report = r.json()
+    section = report.get("cpu", {})
+    check(section.get("source") == "perf", "auto takes perf", section.get("source"))
+    check(section["methods"][0]["method"] == "Shop.Cpu.Hot", "auto: the hottest", section["methods"][:5])
+    check(report["trace"]["events"] == events(path)[0].get("events"), "the stream is whole", r)
+
+
+def forbidden(folder):
+    with shop("net10", "cpu") as app:
+        for error in (errno.ENOSYS, errno.EPERM):
+            path = os.path.join(folder, "no-%d.nettrace" % error)
+            r = collect(app, path, "--cpu-source", "perf", "--profile", "cpu",
+                        preexec_fn=forbid(error))
+            lines = [line for line in r.err.splitlines() if "takes no CPU samples" in line]
+            check(len(lines) == 1, "one line says so", r.err)
+            check(r.code == 0, "it records all the same", r)
+            section = r.json().get("cpu", {})
+            check(section.get("source") == "sample-profiler", "it falls back", section.get("source"))
+            check(section["methods"][0]["method"] == "Shop.Cpu.Hot", "and is right",
+                  section["methods"][:5])
+
+
+# --- against perf record ---
+
+def perf_names(path):
+    """Exclusive samples by method, of what 'perf script' prints."""
+    text = subprocess.run(["perf", "script", "-i", path, "-F", "ip,sym"], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True).stdout
+    count = collections.Counter()
+    for sample in re.split(r"\n\s*\n", text):
+        words = sample.strip().split(None, 1)
+        name = words[1].splitlines()[0] if len(words) > 1 else ""
+        m = re.search(r"\] ([^\[(]+)::([^(\[]+)", name)
+        if m:
+            count[m.group(1) + "." + m.group(2)] += 1
+    return count
+
+
+def rank_correlation(a, b):
+    """Spearman's, of two lists of numbers."""
+    def ranks(values):
+        order = sorted(range(len(values)), key=lambda i: -values[i])
+        out = [0.0] * len(values)
+        i = 0
+        while i < len(order):
+            k = i
+            while k + 1 < len(order) and values[order[k + 1]] == values[order[i]]:
+                k += 1
+            for j in range(i, k + 1):
+                out[order[j]] = (i + k) / 2
+            i = k + 1
+        return out
+    x, y = ranks(a), ranks(b)
+    mean = (len(a) - 1) / 2
+    top = sum((p - mean) * (q - mean) for p, q in zip(x, y))
+    below = (sum((p - mean) ** 2 for p in x) * sum((q - mean) ** 2 for q in y)) ** 0.5
+    return top / below if below else 1.0
+
+
+def ground_truth(mode, folder):
+    path = os.path.join(folder, mode + ".data")
+    env = {"DOTNET_PerfMapEnabled": "1", "DOTNET_EnableWriteXorExecute": "0"}
+    with shop("net10", mode, env=env) as app:
+        recorder = subprocess.Popen(["perf", "record", "-q", "-F", "499", "-e", "cpu-clock", "-g", "-k",
+                                     "CLOCK_MONOTONIC", "-p", str(app.pid), "-o", path, "--", "sleep",
+                                     str(SECONDS + 1)], stderr=subprocess.DEVNULL)
+        r = collect(app, os.path.join(folder, mode + ".nettrace"), "--cpu-source", "perf", "--profile",
+                    "cpu")
+        recorder.wait()
+        truth = perf_names(path)
+    ours = {m["raw"]: m["exclusive_samples"] for m in r.json()["cpu"]["methods"]}
+    # Methods compiled beforehand are in no perf map; a handful of samples has no rank.
+    top = [name for name, n in truth.most_common(10) if n >= 5]
+    known = [(truth[name], ours.get(name, 0)) for name in top]
+    if check(len(known) >= 3, mode + ": perf has methods", truth.most_common(5)):
+        found = rank_correlation([t for t, _ in known], [o for _, o in known])
+        check(found >= 0.9, mode + ": the same order as perf's", found, list(zip(top, known)))
+
+
+def main():
+    if not SYSCALL:
+        skip("the number of perf_event_open is not known here")
+    with scratch() as folder:
+        callers(cpu("net10", folder), "net10")
+        forbidden(folder)
+        if not LONG:
+            done()
+        default(folder)
+        for target in TARGETS:
+            if target not in ("net10", "aot10"):
+                cpu(target, folder)
+        if not shutil.which("perf"):
+            print("not compared: there is no perf here")
+            done()
+        ground_truth("cpu", folder)
+        ground_truth("mixed", folder)
+    done()
+
+
+main()
