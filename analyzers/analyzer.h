@@ -129,6 +129,12 @@ struct an_param {
 /* For analyzers without parameters but the number of rows. */
 extern const struct an_param an_params_rows[];
 
+/* Something that a person should hear of while the recording still goes on. */
+struct an_live {
+	const char *id; /* of the finding that it will be */
+	char text[200];
+};
+
 struct an_class {
 	const char *name; /* its section of the report */
 	const char *summary;
@@ -146,6 +152,8 @@ struct an_class {
 	 */
 	void (*conclude)(struct analyzer *a, struct an_report *out);
 	struct analyzer *(*free)(struct analyzer *a); /* returns NULL; accepts NULL */
+	/* now_ns: on the clock of the events, which may be silent.  NULL: it never has any. */
+	bool (*live)(struct analyzer *a, int64_t now_ns, struct an_live *ret);
 	unsigned needs; /* enum an_needs */
 	bool asked_only; /* part of a report only where it is named */
 	/* For the catalogue. */
@@ -199,6 +207,9 @@ void an_engine_ignore(struct an_engine *e, bool (*ignored)(void *ctx, const stru
 NT_MUST_CHECK enum nt_status an_engine_name(struct an_engine *e, const struct nt_event *ev);
 /* For live figures while the trace is still being read. */
 const struct an_shared *an_engine_borrow_shared(const struct an_engine *e);
+
+/* What most needs to be said now; names of code are not known yet.  False: nothing. */
+bool an_engine_live(struct an_engine *e, int64_t now_ns, struct an_live *ret);
 
 /*
  * Fills the report: the sections of the engine's classes, findings about the trace itself

@@ -347,6 +347,14 @@ const struct nt_sink an_engine_sink = {
 	.lost = on_lost,
 };
 
+bool an_engine_live(struct an_engine *e, int64_t now_ns, struct an_live *ret)
+{
+	for (size_t i = 0; i < e->count; i++)
+		if (e->classes[i]->live && e->classes[i]->live(e->analyzers[i], now_ns, ret))
+			return true;
+	return false;
+}
+
 enum nt_status an_engine_report(struct an_engine *e, struct nt_decoder *d,
 				const struct an_input *input, struct an_report *out)
 {

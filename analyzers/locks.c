@@ -282,6 +282,7 @@ static void leave_queue(struct locks *l, struct lock_thread *t, int64_t now_ns)
 {
 	struct lock *k = &l->locks[t->lock];
 
+	l->waiting--;
 	k->waiting--;
 	if (!k->waiting)
 		end_queue(k, now_ns);
@@ -399,6 +400,7 @@ static enum nt_status on_start(struct locks *l, const struct nt_event *ev)
 		l->lost_stops++;
 	}
 	enter_queue(&l->locks[lock], ev->time_ns);
+	l->waiting++;
 	if (site != LOCK_NONE)
 		l->sites[site].open++;
 	t->lock = lock;
@@ -591,6 +593,11 @@ static enum nt_status report(struct analyzer *a, struct an_report *out)
 	return st;
 }
 
+static bool live(struct analyzer *a, int64_t now_ns, struct an_live *ret)
+{
+	return locks_live(&a->l, now_ns, ret);
+}
+
 static const struct an_provider providers[] = {
 	/* Contention; Threading tells which managed id is which thread. */
 	{ "Microsoft-Windows-DotNETRuntime", 0x4000 | 0x10000, 4 },
@@ -606,6 +613,7 @@ const struct an_class an_class_locks = {
 	.event = locks_event,
 	.report = report,
 	.free = locks_free,
+	.live = live,
 	.needs = AN_NEED_ORDER | AN_NEED_STACKS,
 	.symptom = "threads wait for locks, work has stopped, a deadlock is suspected",
 	.cost = AN_COST_LOW,

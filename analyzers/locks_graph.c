@@ -108,9 +108,8 @@ static int compare_waiters(const void *a, const void *b)
 	return (x->thread->id > y->thread->id) - (x->thread->id < y->thread->id);
 }
 
-static enum nt_status collect_waiters(struct lock_graph *g, const struct locks *l)
+static enum nt_status collect_waiters(struct lock_graph *g, const struct locks *l, int64_t end_ns)
 {
-	int64_t end = an_observed_ns(l->shared);
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->thread_count; i++)
@@ -127,7 +126,7 @@ static enum nt_status collect_waiters(struct lock_graph *g, const struct locks *
 			.thread = t,
 			.owner = LOCK_NONE,
 			.cycle = LOCK_NONE,
-			.age_ns = an_ns_between(t->since_ns, end),
+			.age_ns = an_ns_between(t->since_ns, end_ns),
 		};
 	}
 	if (n)
@@ -192,7 +191,7 @@ static enum nt_status find_cycles(struct lock_graph *g, const struct locks *l, u
 	return NT_OK;
 }
 
-enum nt_status lock_graph_init(struct lock_graph *g, const struct locks *l)
+enum nt_status lock_graph_init(struct lock_graph *g, const struct locks *l, int64_t end_ns)
 {
 	const struct nt_alloc *al = l->shared->alloc;
 	struct nt_idmap index;
@@ -201,7 +200,7 @@ enum nt_status lock_graph_init(struct lock_graph *g, const struct locks *l)
 
 	*g = (struct lock_graph){ 0 };
 	nt_idmap_init(&index, al);
-	st = collect_waiters(g, l);
+	st = collect_waiters(g, l, end_ns);
 	for (size_t i = 0; i < g->waiter_count && st == NT_OK; i++)
 		st = nt_idmap_put(&index, g->waiters[i].thread->id, (uint32_t)i);
 	if (st == NT_OK) {

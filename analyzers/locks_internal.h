@@ -125,7 +125,12 @@ struct locks {
 	uint64_t locks_dropped, sites_dropped, threads_dropped, waits_dropped, holders_dropped;
 	bool pairs_full;
 	int64_t last_sample_ns;
+	size_t waiting; /* threads, for any lock */
 };
+
+/* --- locks_live.c --- */
+
+bool locks_live(struct locks *l, int64_t now_ns, struct an_live *ret);
 
 /* --- locks_graph.c --- */
 
@@ -157,7 +162,9 @@ struct lock_graph {
 	size_t cycle_count;
 };
 
-NT_MUST_CHECK enum nt_status lock_graph_init(struct lock_graph *g, const struct locks *l);
+/* Who waits for whom at that time, or at the end. */
+NT_MUST_CHECK enum nt_status lock_graph_init(struct lock_graph *g, const struct locks *l,
+					     int64_t end_ns);
 void lock_graph_done(struct lock_graph *g, const struct locks *l);
 /* How owners are named in this trace; for l->reading. */
 enum lock_reading lock_owner_reading(const struct locks *l);

@@ -447,7 +447,7 @@ enum nt_status locks_report(struct locks *l, struct an_report *out)
 		st = rows_init(l, &rows);
 	if (st < 0)
 		return st;
-	st = lock_graph_init(&g, l);
+	st = lock_graph_init(&g, l, an_observed_ns(l->shared));
 	if (st < 0) {
 		rows_done(l, &rows);
 		return st;

@@ -14,6 +14,7 @@
 
 enum {
 	SIGNALS = 3,
+	LOOK_MS = 1000, /* for what should be said at once */
 	SAME_MS = 250, /* timeout(1) signals us and then our group: that is one wish, not two */
 };
 
@@ -24,7 +25,8 @@ struct collect {
 	const struct collect_plan *plan;
 	uv_loop_t loop;
 	uv_signal_t signals[SIGNALS];
-	uv_timer_t progress;
+	uv_timer_t progress, look;
+	struct an_live live; /* the newest; its id NULL: none yet */
 	uint64_t last_ns, last_events; /* of the progress line before */
 	struct stop_key *key; /* NULL: there is no terminal to hit it on */
 	struct collect_feed *feeds[MAX_FEEDS];
@@ -59,10 +61,12 @@ void collect_settle(struct collect *c)
 			return;
 	c->over = true;
 	uv_timer_stop(&c->progress);
+	uv_timer_stop(&c->look);
 	collect_progress_clear(c->settings->quiet);
 	for (size_t i = 0; i < SIGNALS; i++)
 		uv_close((uv_handle_t *)&c->signals[i], NULL);
 	uv_close((uv_handle_t *)&c->progress, NULL);
+	uv_close((uv_handle_t *)&c->look, NULL);
 	stop_key_end(c->key);
 	c->key = NULL;
 	for (size_t i = 0; i < c->feed_count; i++)
@@ -153,6 +157,7 @@ static void on_progress(uv_timer_t *timer)
 		.duration_ms = c->settings->duration_ms,
 		.stopping = true,
 		.keys = c->key != NULL,
+		.live = c->live.id ? c->live.text : NULL,
 	};
 	uint64_t now = uv_hrtime();
 
@@ -181,6 +186,23 @@ static void on_progress(uv_timer_t *timer)
 	collect_progress_show(&p);
 }
 
+/* On the progress line, or once as a line where there is none. */
+static void on_look(uv_timer_t *timer)
+{
+	struct collect *c = timer->data;
+	struct an_live found = { 0 };
+	bool first = !c->live.id;
+
+	for (size_t i = 0; i < c->count && !found.id; i++)
+		if (!collection_look(c->items[i], &found))
+			found.id = NULL;
+	if (!found.id)
+		return;
+	c->live = found;
+	if (first && !collect_progress_in_place())
+		log_warn("%s [%s]", found.text, found.id);
+}
+
 static void on_started(void *ctx, struct collection *item)
 {
 	struct collect *c = ctx;
@@ -190,6 +212,8 @@ static void on_started(void *ctx, struct collection *item)
 	(void)item;
 	if (!c->any_started && ms)
 		uv_timer_start(&c->progress, on_progress, ms, ms);
+	if (!c->any_started && ms)
+		uv_timer_start(&c->look, on_look, LOOK_MS, LOOK_MS);
 	if (!c->any_started)
 		c->last_ns = uv_hrtime();
 	c->any_started = true;
@@ -294,6 +318,8 @@ static int record(struct collect *c)
 	start_signals(c);
 	uv_timer_init(&c->loop, &c->progress);
 	c->progress.data = c;
+	uv_timer_init(&c->loop, &c->look);
+	c->look.data = c;
 	if (!c->plan->show_child_io) /* else the command reads what is typed */
 		c->key = stop_key_start(&c->loop, on_key, c);
 	if (open_feeds(c)) {

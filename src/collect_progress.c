@@ -11,11 +11,11 @@
 enum {
 	IN_PLACE_MS = 500,
 	LINES_MS = 60000,
-	MAX_LINE = 240,
+	MAX_LINE = 320,
 	NARROWEST = 20, /* columns; a terminal that says less does not know */
 };
 
-static bool in_place(void)
+bool collect_progress_in_place(void)
 {
 	const char *term = getenv("TERM");
 
@@ -26,7 +26,7 @@ unsigned collect_progress_ms(bool quiet)
 {
 	if (quiet)
 		return 0;
-	return in_place() ? IN_PLACE_MS : LINES_MS;
+	return collect_progress_in_place() ? IN_PLACE_MS : LINES_MS;
 }
 
 const char *collect_format_bytes(uint64_t bytes, char *buf, size_t size)
@@ -51,6 +51,8 @@ static void put_note(const struct collect_progress *p, char *buf, size_t size)
 	if (p->stopping)
 		snprintf(buf, size, "rundown: %s",
 			 collect_format_bytes(p->rundown_bytes, bytes, sizeof(bytes)));
+	else if (p->live)
+		snprintf(buf, size, "%s", p->live);
 	else if (p->waiting)
 		snprintf(buf, size, "the disk is too slow");
 	else if (p->lost)
@@ -64,7 +66,7 @@ static void put_note(const struct collect_progress *p, char *buf, size_t size)
 const char *collect_progress_text(const struct collect_progress *p, char *buf, size_t size)
 {
 	uint64_t s = (p->elapsed_ns + 500000000) / 1000000000;
-	char bytes[32], of[40] = "", note[80];
+	char bytes[32], of[40] = "", note[200];
 
 	if (p->duration_ms)
 		snprintf(of, sizeof(of), " of %" PRIu64 " s", (p->duration_ms + 999) / 1000);
@@ -83,7 +85,7 @@ void collect_progress_show(const struct collect_progress *p)
 	char line[MAX_LINE];
 
 	collect_progress_text(p, line, sizeof(line));
-	if (!in_place()) {
+	if (!collect_progress_in_place()) {
 		fprintf(stderr, "%s\n", line);
 		return;
 	}
@@ -97,7 +99,7 @@ void collect_progress_show(const struct collect_progress *p)
 
 void collect_progress_clear(bool quiet)
 {
-	if (!quiet && in_place()) {
+	if (!quiet && collect_progress_in_place()) {
 		fputs("\r\033[K", stderr);
 		fflush(stderr);
 	}

@@ -19,7 +19,11 @@ struct collect_progress {
 	bool waiting; /* for a slow disk */
 	bool keys; /* Enter and q stop */
 	uint64_t rundown_bytes; /* since the stop */
+	const char *live; /* what needs to be known at once; NULL: nothing */
 };
+
+/* Whether there is a line that is rewritten in place. */
+bool collect_progress_in_place(void);
 
 /* How often it is due; 0: never. */
 unsigned collect_progress_ms(bool quiet);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "nettrace/trailer_perf.h"
+#include "src/collect_live.h"
 #include "src/collect_perf.h"
 #include "src/log.h"
 #include "src/proc.h"
@@ -22,6 +23,7 @@ struct collect_stream {
 	struct trace_file *file; /* at most one of the two */
 	struct collect_pieces *pieces;
 	struct stop_when *stop_when;
+	struct collect_live *live; /* NULL: nothing would be said */
 	struct nt_decoder *task_counter;
 	uv_loop_t *loop;
 	struct proc_cpu *cpu; /* NULL: not measured, or not any more */
@@ -136,6 +138,8 @@ struct collect_stream *collect_stream_open(uv_loop_t *loop, const struct collect
 	s->analysis = analysis_new(&settings->options, NULL, 0);
 	if (settings->stop_event)
 		s->stop_when = stop_when_new(settings->stop_event);
+	if (!settings->quiet && collect_live_is_useful(&settings->session))
+		s->live = collect_live_new(); /* without it the report says it at the end */
 	enough = s->analysis && (s->stop_when || !settings->stop_event);
 	if (!enough)
 		log_error("cannot collect: out of memory");
@@ -154,6 +158,7 @@ struct collect_stream *collect_stream_free(struct collect_stream *s)
 	collect_perf_close(s->perf);
 	analysis_free(s->analysis);
 	stop_when_free(s->stop_when);
+	collect_live_free(s->live);
 	free(s);
 	return NULL;
 }
@@ -230,6 +235,7 @@ void collect_stream_push(struct collect_stream *s, const uint8_t *bytes, size_t 
 					     : s->bytes);
 	if (s->pieces)
 		collect_pieces_write(s->pieces, bytes, len);
+	collect_live_push(s->live, bytes, len);
 	if (s->task_counter && nt_decoder_push(s->task_counter, bytes, len) < 0)
 		collect_stream_count_tasks(s, false);
 	if (!s->stopping)
@@ -258,6 +264,7 @@ void collect_stream_stopping(struct collect_stream *s)
 		collect_perf_stop(s->perf);
 	if (s->cpu)
 		proc_cpu_read(s->cpu);
+	s->live = collect_live_free(s->live);
 	collect_stream_count_tasks(s, false);
 	if (s->file)
 		trace_file_never_pause(s->file);
@@ -303,6 +310,11 @@ struct analysis *collect_stream_analysis(struct collect_stream *s)
 const struct nt_stats *collect_stream_stats(const struct collect_stream *s)
 {
 	return nt_decoder_borrow_stats(s->decoder);
+}
+
+bool collect_stream_live(struct collect_stream *s, int64_t now_ns, struct an_live *ret)
+{
+	return collect_live_look(s->live, now_ns, ret);
 }
 
 /* --- the end --- */

@@ -72,6 +72,9 @@ uint64_t collect_stream_tasks(const struct collect_stream *s);
 struct analysis *collect_stream_analysis(struct collect_stream *s);
 const struct nt_stats *collect_stream_stats(const struct collect_stream *s);
 
+/* What should be said while it still goes on; now_ns: since the session began.  False: nothing. */
+bool collect_stream_live(struct collect_stream *s, int64_t now_ns, struct an_live *ret);
+
 /*
  * Ends the file, or removes it; then done from the loop, at once where there is no file.  The
  * analysis lives until collect_stream_free().

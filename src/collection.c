@@ -631,6 +631,12 @@ void collection_get_state(const struct collection *c, struct collection_state *r
 	};
 }
 
+bool collection_look(struct collection *c, struct an_live *ret)
+{
+	return c->facts.started && !c->facts.stop_ns && !c->finishing &&
+	       collect_stream_live(c->stream, (int64_t)(uv_hrtime() - c->facts.start_ns), ret);
+}
+
 const struct collect_subject *collection_borrow_subject(const struct collection *c)
 {
 	return c->who;

@@ -47,6 +47,8 @@ struct collection_state {
 };
 
 void collection_get_state(const struct collection *c, struct collection_state *ret);
+/* What should be said while the recording still goes on; false: nothing. */
+bool collection_look(struct collection *c, struct an_live *ret);
 const struct collect_subject *collection_borrow_subject(const struct collection *c);
 
 /*

@@ -36,6 +36,9 @@ static void what_it_says(void **state)
 	p.waiting = true;
 	check(&p, "01:05 of 91 s  4.2 MB  1234567 events  987/s  12 lost  "
 		  "the disk is too slow");
+	p.live = "deadlock: threads 1, 2";
+	check(&p, "01:05 of 91 s  4.2 MB  1234567 events  987/s  12 lost  "
+		  "deadlock: threads 1, 2");
 	/* While it ends, that is what one waits for. */
 	p.stopping = true;
 	p.rundown_bytes = 29000000;

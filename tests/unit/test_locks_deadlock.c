@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -414,6 +415,71 @@ static void one_such_thread_is_blocked_and_one_that_moves_is_not(void **state)
 	}
 }
 
+static const int64_t ms_ns = 1000000;
+
+static bool is_said(struct scene *s, double ms, struct an_live *live)
+{
+	return an_engine_live(s->play.engine, (int64_t)(ms * (double)ms_ns), live);
+}
+
+/* While it goes on: two seconds, by the clock and not by events, of which there may be none. */
+static void a_deadlock_is_said_while_it_goes_on(void **state)
+{
+	struct an_live live = { 0 };
+	struct scene s;
+
+	(void)state;
+	begin(&s);
+	assert_false(is_said(&s, 5000, &live));
+	cross(&s, 100, 200);
+	assert_false(is_said(&s, 2199.9, &live));
+	assert_true(is_said(&s, 2200, &live));
+	assert_string_equal(live.id, "locks.deadlock");
+	assert_string_equal(live.text,
+			    "deadlock: threads 101, 102 wait for each other's locks, for 2 s");
+	scene_lock_start(&s, C, 300, LOCK_A, B);
+	assert_true(is_said(&s, 9200, &live));
+	assert_string_equal(live.text, "deadlock: threads 101, 102 wait for each other's locks, "
+				       "for 9 s, 1 more behind them");
+	scene_lock_stop(&s, A, 9300, 9200); /* it was none */
+	assert_false(is_said(&s, 9400, &live));
+	scene_end(&s, 10, 9500);
+	assert_false(play_finds(&s.play, "locks.deadlock"));
+	scene_done(&s);
+}
+
+/* Only what is proven is worth an alarm. */
+static void a_suspicion_is_not_said(void **state)
+{
+	struct an_live live = { 0 };
+	struct scene s;
+
+	(void)state;
+	begin(&s);
+	scene_lock_start(&s, C, 50, LOCK_A, B);
+	cross(&s, 100, 200);
+	scene_lock_stop(&s, C, 300, 250); /* the lock has changed hands */
+	assert_false(is_said(&s, 9000, &live));
+	scene_lost(&s, 1);
+	scene_end(&s, 10, 9500);
+	scene_done(&s);
+}
+
+static void a_long_cycle_is_said_in_one_line(void **state)
+{
+	struct an_live live = { 0 };
+	struct scene s;
+
+	(void)state;
+	begin(&s);
+	for (uint64_t i = 0; i < 1000; i++)
+		scene_lock_start(&s, 1000 + i, 100, LOCK_A + i, 1000 + (i + 1) % 1000);
+	assert_true(is_said(&s, 4000, &live));
+	assert_non_null(strstr(live.text, " and 996 more wait for each other's locks, for 4 s"));
+	scene_end(&s, 10, 4000);
+	scene_done(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -437,6 +503,9 @@ int main(void)
 		cmocka_unit_test(it_takes_a_second_until_it_is),
 		cmocka_unit_test(an_owner_missing_in_the_rundown_has_ended),
 		cmocka_unit_test(two_seconds_at_a_lock_are_worth_a_word),
+		cmocka_unit_test(a_deadlock_is_said_while_it_goes_on),
+		cmocka_unit_test(a_suspicion_is_not_said),
+		cmocka_unit_test(a_long_cycle_is_said_in_one_line),
 		cmocka_unit_test(threads_at_locks_since_before_are_suspected),
 		cmocka_unit_test(one_such_thread_is_blocked_and_one_that_moves_is_not),
 	};

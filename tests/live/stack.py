@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""stack on live processes: what it shows of a process that got stuck before anybody watched, and
+that it ends whatever state the process is in.
+
+The short form takes two runtimes and a few rounds; DRD_LONG=1 all of them and fifty."""
+
+import os
+import signal
+import subprocess
+import time
+
+from live import PROGRAM, Running, check, done, freeze, run, shop, wait_until
+
+LONG = bool(os.environ.get("DRD_LONG"))
+TARGETS = ["net8", "net9", "net10", "net11"] if LONG else ["net8", "net11"]
+ROUNDS = 50 if LONG else 5
+LATE_S = 5 if LONG else 2.5  # a deadlock takes 1.5 s to come about
+
+
+def finding(report, name):
+    return [f for f in report.get("findings", []) if f["id"] == name]
+
+
+def rows_with(report, method):
+    return [s for s in report.get("stacks", []) if method in s["frames"]]
+
+
+def deadlock(target, app):
+    r = run("stack", "-p", app.pid, "--json")
+    j = r.json()
+    check(r.code == 0, target + " deadlock: exit code 0", r)
+    check(not finding(j, "locks.deadlock"), target + " deadlock: nothing is proven", r)
+    found = finding(j, "locks.suspected-deadlock")
+    if check(len(found) == 1, target + " deadlock: suspected", j.get("findings")):
+        check(found[0]["severity"] == "warning", target + " deadlock: a warning", found)
+        check("Shop.Deadlock.TransferA" in found[0]["evidence"] and
+              "Shop.Deadlock.TransferB" in found[0]["evidence"],
+              target + " deadlock: both methods", found)
+        check("cannot be known after the fact" in found[0]["advice"],
+              target + " deadlock: why it is not proven", found)
+    for method in ("TransferA", "TransferB"):
+        rows = rows_with(j, "Shop.Deadlock." + method)
+        if check(len(rows) == 1, target + " deadlock: one thread in " + method, j.get("stacks")):
+            check(rows[0]["state"] == "waiting" and "lock" in (rows[0]["waiting_on"] or "") and
+                  rows[0]["cpu_ms"] == 0, target + " deadlock: it waits for a lock", rows)
+    native = [s for s in j.get("stacks", []) if not s["managed"]]
+    check(any(s["name"] == ".NET Finalizer" for s in native),
+          target + " deadlock: threads without managed code", native)
+
+
+def stuck(target, app):
+    r = run("stack", "-p", app.pid, "--json")
+    j = r.json()
+    check(r.code == 0, target + " stuck: exit code 0", r)
+    rows = rows_with(j, "Shop.Stuck.Blocker")
+    if check(len(rows) == 1, target + " stuck: the blocked thread", j.get("stacks")):
+        check(rows[0]["waiting_on"] == "a task", target + " stuck: it waits for a task", rows)
+    check(finding(j, "tasks.sync-over-async"), target + " stuck: sync over async",
+          j.get("findings"))
+
+
+def late(target):
+    with shop(target, "deadlock") as a, shop(target, "stuck") as b:
+        time.sleep(LATE_S)
+        deadlock(target, a)
+        stuck(target, b)
+
+
+def from_the_start(target):
+    """Who watches from before it happens gets proof, and hears of it at once (not on 11: there
+    which thread an owner is comes with the rundown)."""
+    with shop(target, "deadlock") as app:
+        r = Running("collect", "-p", app.pid, "--profile", "locks", "-o", "none", "--json",
+                    "--duration", "6s" if target != "net11" else "4s")
+        result = r.finish()
+        found = finding(result.json(), "locks.deadlock")
+        check(len(found) == 1 and found[0]["severity"] == "critical",
+              target + " watched: a deadlock", result)
+        if target != "net11":
+            check(result.err.count("wait for each other's locks") == 1,
+                  target + " watched: said while it goes on", result.err)
+
+
+def busy():
+    """Every processor is taken many times over: an answer, or a failure that says so."""
+    spin = [subprocess.Popen(["sh", "-c", "while :; do :; done"])
+            for _ in range(4 * (os.cpu_count() or 1))]
+    try:
+        with shop("net10", "cpu", seconds=600) as app:
+            for n in range(ROUNDS):
+                r = run("stack", "-p", app.pid, "--duration", "100ms", "--json", timeout=90)
+                what = "busy, round %d: " % n
+                if r.code == 0:
+                    check(rows_with(r.json(), "Shop.Program.Main"), what + "stacks", r)
+                else:
+                    check(r.err and r.code in (1, 3, 5), what + "a failure says why", r)
+    finally:
+        for p in spin:
+            p.kill()
+            p.wait()
+
+
+def stopped():
+    with shop("net10", "idle") as app:
+        freeze(app.pid)
+        r = run("stack", "-p", app.pid)
+        check(r.code == 5 and "is stopped" in r.err and r.out == "" and r.seconds < 12,
+              "stopped: said at once", r)
+        os.kill(app.pid, signal.SIGCONT)
+        # In the middle of it.
+        r = Running("stack", "-p", app.pid, "--duration", "30s")
+        wait_until("stopped: the session has begun", lambda: has_sampler(app.pid))
+        freeze(app.pid)
+        result = r.finish()
+        check(result.code == 5 and "is stopped" in result.err and result.seconds < 15,
+              "stopped: said in the middle", result)
+        os.kill(app.pid, signal.SIGCONT)
+        r = run("stack", "-p", app.pid, "--duration", "50ms")
+        check(r.code == 0, "stopped: no harm was done", r)
+
+
+def has_sampler(pid):
+    """A session makes threads: those for its stream and for its samples."""
+    names = []
+    for tid in os.listdir("/proc/%d/task" % pid):
+        try:
+            with open("/proc/%d/task/%s/comm" % (pid, tid), encoding="utf-8") as f:
+                names.append(f.read().strip())
+        except OSError:
+            pass
+    return names.count(".NET EventPipe") >= 2
+
+
+def ends():
+    with shop("net10", "idle") as app:
+        r = Running("stack", "-p", app.pid, "--duration", "30s")
+        wait_until("ends: the session has begun", lambda: has_sampler(app.pid))
+        os.kill(app.pid, signal.SIGKILL)
+        result = r.finish()
+        check(result.code in (1, 3, 5) and result.err and result.seconds < 15,
+              "ends: the target is killed", result)
+    with shop("net10", "idle") as app:
+        r = Running("stack", "-p", app.pid, "--duration", "30s", "--json")
+        wait_until("ends: the session has begun", lambda: has_sampler(app.pid))
+        time.sleep(0.3)
+        r.signal(signal.SIGINT)
+        result = r.finish()
+        check(result.code in (0, 1) and result.seconds < 15, "ends: a signal", result)
+
+
+def main():
+    check(os.path.exists(PROGRAM), "there is a program")
+    for target in TARGETS:
+        late(target)
+    from_the_start("net10")
+    if LONG:
+        from_the_start("net11")
+    stopped()
+    ends()
+    busy()
+    done()
+
+
+main()
