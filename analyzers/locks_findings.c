@@ -7,9 +7,6 @@
 #include "analyzers/locks_internal.h"
 #include "analyzers/stacks.h"
 
-#define MS	   UINT64_C(1000000)
-#define SAMPLED_NS (500 * MS) /* a stuck thread was still sampled so short before the end */
-
 enum { MAX_FINDINGS = 3, MAX_NAMED = 4 };
 
 static double ms(uint64_t ns)
@@ -93,56 +90,6 @@ static void check_cycles(const struct locks *l, const struct lock_graph *g, stru
 				"It is not proven: events were lost, or a lock changed hands after "
 				"its owner was seen. Record again, from before it happens.");
 	}
-}
-
-/* --- threads that never got on --- */
-
-bool lock_thread_is_stuck(const struct locks *l, const struct lock_thread *t)
-{
-	if (!t->sampled || t->moved || t->contended ||
-	    ms(an_ns_between(t->first_sample_ns, t->last_sample_ns)) <
-		    an_limit(l->shared, AN_LIMIT_LOCKS_SUSPECTED) ||
-	    an_ns_between(t->last_sample_ns, l->last_sample_ns) > SAMPLED_NS)
-		return false;
-	return an_stack_lock_frame(&l->stacks, t->node) != AN_LOCK_NO_FRAME;
-}
-
-static void check_stuck(const struct locks *l, struct an_report *out)
-{
-	const char *text = "";
-	uint64_t shortest = UINT64_MAX;
-	size_t n = 0;
-
-	for (size_t i = 0; i < l->thread_count; i++) {
-		const struct lock_thread *t = &l->threads[i];
-		uint64_t ns;
-
-		if (!lock_thread_is_stuck(l, t))
-			continue;
-		ns = an_ns_between(t->first_sample_ns, t->last_sample_ns);
-		if (ns < shortest)
-			shortest = ns;
-		if (n++ < MAX_NAMED)
-			text = an_report_printf(out, "%s%sthread %" PRIu64 " in %s", text,
-						n > 1 ? ", " : "", t->id,
-						name_of(an_stack_place(&l->stacks, t->node)));
-	}
-	if (!n)
-		return;
-	text = an_report_printf(out, "%s%s; for %.1f s at least", text,
-				n > MAX_NAMED ? ", and more" : "", seconds(shortest));
-	if (n > 1)
-		an_add_finding(
-			out, AN_WARNING, "locks.suspected-deadlock",
-			an_report_printf(out, "%zu threads stood at locks all the time", n), text,
-			"They began to wait before the recording, and who owns a lock cannot be "
-			"known after the fact. Two of them may wait for each other: compare which "
-			"locks these methods take. Recording from before it happens gives proof.");
-	else
-		an_add_finding(out, AN_WARNING, "locks.blocked",
-			       "A thread stood at a lock all the time", text,
-			       "It began to wait before the recording, and who owns a lock cannot "
-			       "be known after the fact. See which code takes this lock.");
 }
 
 static void check_orphans(const struct locks *l, const struct lock_graph *g, struct an_report *out)
@@ -306,7 +253,7 @@ void locks_findings(const struct locks *l, const struct lock_graph *g, const str
 {
 	check_cycles(l, g, out);
 	check_orphans(l, g, out);
-	check_stuck(l, out);
+	locks_check_stuck(l, out);
 	check_blocked(l, g, out);
 	if (!check_groups(l, rows, BY_LOCK, out))
 		check_groups(l, rows, BY_SITE, out);

@@ -196,8 +196,19 @@ NT_MUST_CHECK enum nt_status locks_report(struct locks *l, struct an_report *out
 
 void locks_findings(const struct locks *l, const struct lock_graph *g, const struct lock_rows *rows,
 		    struct an_report *out);
-/* Whether a thread stood at a lock from its first sample to its last, for long, without a wait
- * that an event began. */
-bool lock_thread_is_stuck(const struct locks *l, const struct lock_thread *t);
+
+/* --- locks_stuck.c --- */
+
+/* How one knows that a thread stands at a lock. */
+enum lock_stuck {
+	STUCK_NOT,
+	STUCK_BY_FRAME, /* of the lock */
+	STUCK_ASLEEP, /* in a method of the program, before .NET 10: where locks have no frames */
+};
+
+/* Of a thread that stood there from its first sample to its last, without a wait that an event
+ * began. */
+enum lock_stuck lock_thread_is_stuck(const struct locks *l, const struct lock_thread *t);
+void locks_check_stuck(const struct locks *l, struct an_report *out);
 
 #endif

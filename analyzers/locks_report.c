@@ -338,6 +338,7 @@ static void add_stuck(const struct locks *l, struct an_value *v)
 		row = an_add_object(list, NULL);
 		an_add_uint(row, "thread_id", t->id);
 		an_add_method(row, "method", an_stack_place(&l->stacks, t->node));
+		an_add_bool(row, "lock_frame", lock_thread_is_stuck(l, t) == STUCK_BY_FRAME);
 		an_add_ms(row, "at_least_ms", an_ns_between(t->first_sample_ns, t->last_sample_ns));
 		an_stack_add(&l->stacks, t->node, MAX_FRAMES, row, "frames");
 	}

@@ -5,6 +5,7 @@ that it ends whatever state the process is in.
 
 The short form takes two runtimes and a few rounds; DRD_LONG=1 all of them and fifty."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -26,8 +27,7 @@ def rows_with(report, method):
     return [s for s in report.get("stacks", []) if method in s["frames"]]
 
 
-def deadlock(target, app):
-    r = run("stack", "-p", app.pid, "--json")
+def deadlock(target, r):
     j = r.json()
     check(r.code == 0, target + " deadlock: exit code 0", r)
     check(not finding(j, "locks.deadlock"), target + " deadlock: nothing is proven", r)
@@ -49,8 +49,7 @@ def deadlock(target, app):
           target + " deadlock: threads without managed code", native)
 
 
-def stuck(target, app):
-    r = run("stack", "-p", app.pid, "--json")
+def stuck(target, r):
     j = r.json()
     check(r.code == 0, target + " stuck: exit code 0", r)
     rows = rows_with(j, "Shop.Stuck.Blocker")
@@ -60,26 +59,33 @@ def stuck(target, app):
           j.get("findings"))
 
 
-def late(target):
-    with shop(target, "deadlock") as a, shop(target, "stuck") as b:
+def late(targets):
+    """All at once: most of the time is spent with waiting."""
+    with contextlib.ExitStack() as stack:
+        apps = [(target, mode, stack.enter_context(shop(target, mode)))
+                for target in targets for mode in ("deadlock", "stuck")]
         time.sleep(LATE_S)
-        deadlock(target, a)
-        stuck(target, b)
+        runs = [(target, mode, Running("stack", "-p", app.pid, "--json"))
+                for target, mode, app in apps]
+        for target, mode, r in runs:
+            {"deadlock": deadlock, "stuck": stuck}[mode](target, r.finish())
 
 
-def from_the_start(target):
+def from_the_start(targets):
     """Who watches from before it happens gets proof, and hears of it at once (not on 11: there
     which thread an owner is comes with the rundown)."""
-    with shop(target, "deadlock") as app:
-        r = Running("collect", "-p", app.pid, "--profile", "locks", "-o", "none", "--json",
-                    "--duration", "6s" if target != "net11" else "4s")
-        result = r.finish()
-        found = finding(result.json(), "locks.deadlock")
-        check(len(found) == 1 and found[0]["severity"] == "critical",
-              target + " watched: a deadlock", result)
-        if target != "net11":
-            check(result.err.count("wait for each other's locks") == 1,
-                  target + " watched: said while it goes on", result.err)
+    with contextlib.ExitStack() as stack:
+        apps = [(target, stack.enter_context(shop(target, "deadlock"))) for target in targets]
+        runs = [(target, Running("collect", "-p", app.pid, "--profile", "locks", "-o", "none",
+                                 "--json", "--duration", "5s")) for target, app in apps]
+        for target, r in runs:
+            result = r.finish()
+            found = finding(result.json(), "locks.deadlock")
+            check(len(found) == 1 and found[0]["severity"] == "critical",
+                  target + " watched: a deadlock", result)
+            if target != "net11":
+                check(result.err.count("wait for each other's locks") == 1,
+                      target + " watched: said while it goes on", result.err)
 
 
 def busy():
@@ -151,11 +157,8 @@ def ends():
 
 def main():
     check(os.path.exists(PROGRAM), "there is a program")
-    for target in TARGETS:
-        late(target)
-    from_the_start("net10")
-    if LONG:
-        from_the_start("net11")
+    late(TARGETS)
+    from_the_start(["net8", "net9", "net10", "net11"] if LONG else ["net10"])
     stopped()
     ends()
     busy()

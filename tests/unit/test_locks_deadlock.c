@@ -415,6 +415,78 @@ static void one_such_thread_is_blocked_and_one_that_moves_is_not(void **state)
 	}
 }
 
+/* What the system says of A and B, and what is found then; .NET before 10 has no frame of a lock.
+ */
+static bool suspects(unsigned major, double until_ms, char state, uint64_t cpu_ns, bool library)
+{
+	const struct an_os_thread os[] = {
+		{ .id = A, .name = "", .state = 'S', .cpu_known = true },
+		{ .id = B, .name = "", .state = state, .cpu_known = true, .cpu_ns = cpu_ns },
+	};
+	struct scene s;
+	bool found;
+
+	begin(&s);
+	s.play.threads = os;
+	s.play.thread_count = 2;
+	s.play.watched_ns = 2000000000;
+	if (library)
+		play_stack(&s.play, 2, scene_code(&s, "System.IO.Stream", "Read"), 0x7f0000000001);
+	for (double ms = 10; ms <= until_ms + 10; ms += until_ms / 4) {
+		play_sample(&s.play, A, ms, 1);
+		play_sample(&s.play, B, ms, 1);
+	}
+	scene_end(&s, major, until_ms + 20);
+	found = play_finds(&s.play, "locks.suspected-deadlock");
+	if (found) {
+		assert_string_equal(scene_severity(&s, "locks.suspected-deadlock"), "warning");
+		assert_int_equal(scene_count(&s, "locks.stuck_since_start"), 2);
+	}
+	assert_false(play_finds(&s.play, "locks.deadlock"));
+	scene_done(&s);
+	return found;
+}
+
+static void threads_asleep_in_the_program_are_suspected_before_10(void **state)
+{
+	(void)state;
+	assert_true(suspects(8, 1000, 'S', 0, false));
+	assert_true(suspects(9, 1000, 'D', 0, false));
+	assert_false(suspects(8, 999, 'S', 0, false));
+	assert_false(suspects(8, 1000, 'S', 1, false)); /* it ran for a moment */
+	assert_false(suspects(8, 1000, 'R', 0, false));
+	assert_false(suspects(10, 3000, 'S', 0, false)); /* there is a frame there */
+	assert_false(suspects(0, 3000, 'S', 0, false));
+	assert_false(suspects(8, 3000, 'S', 0, true)); /* it waits for something else */
+}
+
+/* With the system's word a second is enough; without it, two. */
+static void who_slept_all_the_time_needs_less(void **state)
+{
+	static const struct an_os_thread os[] = {
+		{ .id = A, .name = "", .state = 'S', .cpu_known = true },
+		{ .id = B, .name = "", .state = 'S', .cpu_known = true },
+	};
+
+	(void)state;
+	for (unsigned known = 0; known < 2; known++) {
+		struct scene s;
+
+		begin(&s);
+		s.play.threads = known ? os : NULL;
+		s.play.thread_count = known ? 2 : 0;
+		play_stack(&s.play, 2, scene_code(&s, "System.Threading.Monitor", "Enter_Slowpath"),
+			   scene_code(&s, "Shop.Till", "Close"));
+		for (double ms = 10; ms <= 1010; ms += 250) {
+			play_sample(&s.play, A, ms, 1);
+			play_sample(&s.play, B, ms, 1);
+		}
+		scene_end(&s, 10, 1020);
+		assert_int_equal(play_finds(&s.play, "locks.suspected-deadlock"), known);
+		scene_done(&s);
+	}
+}
+
 static const int64_t ms_ns = 1000000;
 
 static bool is_said(struct scene *s, double ms, struct an_live *live)
@@ -503,6 +575,8 @@ int main(void)
 		cmocka_unit_test(it_takes_a_second_until_it_is),
 		cmocka_unit_test(an_owner_missing_in_the_rundown_has_ended),
 		cmocka_unit_test(two_seconds_at_a_lock_are_worth_a_word),
+		cmocka_unit_test(threads_asleep_in_the_program_are_suspected_before_10),
+		cmocka_unit_test(who_slept_all_the_time_needs_less),
 		cmocka_unit_test(a_deadlock_is_said_while_it_goes_on),
 		cmocka_unit_test(a_suspicion_is_not_said),
 		cmocka_unit_test(a_long_cycle_is_said_in_one_line),
