@@ -64,16 +64,18 @@ struct tasks_row {
 	uint32_t task_id; /* of the oldest; 0 unknown */
 	const char *method;
 	enum tasks_state state;
-	int64_t age_ns; /* of the oldest */
+	int64_t age_ns, youngest_ns; /* of the oldest, and of the youngest */
 	bool age_at_least; /* it began before it was first seen */
 	uint64_t count;
 	const char **chain; /* names from the innermost wait outwards */
 	size_t chain_count;
 	const char *waiting_on;
 	uint64_t thread; /* UINT64_MAX: none */
+	uint32_t node; /* its stack, of a blocked thread; else AN_NODE_NONE */
 	uint32_t op_name; /* of the outermost task, or TASK_NO_NAME */
 	bool timer; /* waits for a timer in the end */
 	bool cycle; /* waits for itself */
+	bool starved; /* of blocked threads: what one waits for only needs a free thread */
 	uint64_t hash; /* of what makes rows equal */
 };
 
@@ -88,6 +90,7 @@ struct tasks_rows {
 	size_t name_count, name_cap;
 	uint64_t healthy; /* recurring waits, left out */
 	uint64_t not_kept; /* kinds beyond the cap */
+	uint64_t steps; /* along what tasks await, so far */
 };
 
 /* NT_OK, or NT_ENOMEM; tasks_rows_done() either way. */

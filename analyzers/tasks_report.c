@@ -5,9 +5,10 @@
 #include <inttypes.h>
 
 #include "analyzers/grow.h"
+#include "analyzers/stacks.h"
 #include "analyzers/tasks_internal.h"
 
-enum { MANY_BEGUN = 3, MAX_CHAIN_SHOWN = 64 };
+enum { MAX_CHAIN_SHOWN = 65 };
 
 static const char *state_name(enum tasks_state s)
 {
@@ -23,8 +24,12 @@ static double ms(int64_t ns)
 
 /* --- the section --- */
 
-static void add_row(const struct tasks_row *row, struct an_value *list)
+static const char *rule_name(const struct tasks *t, const struct tasks_row *row);
+
+static void add_row(const struct tasks *t, const struct tasks_row *row, struct an_value *list)
 {
+	const struct an_stacks stacks = { .shared = t->shared };
+	const char *rule = rule_name(t, row);
 	struct an_value *v = an_add_object(list, NULL), *chain;
 
 	if (row->task_id)
@@ -34,6 +39,7 @@ static void add_row(const struct tasks_row *row, struct an_value *list)
 	an_add_text(v, "method", row->method);
 	an_add_text(v, "state", state_name(row->state));
 	an_add_double(v, "age_ms", ms(row->age_ns), 1);
+	an_add_double(v, "youngest_ms", ms(row->youngest_ns), 1);
 	an_add_bool(v, "age_at_least", row->age_at_least);
 	an_add_uint(v, "count", row->count);
 	chain = an_add_array(v, "chain");
@@ -44,6 +50,16 @@ static void add_row(const struct tasks_row *row, struct an_value *list)
 		an_add_null(v, "thread_id");
 	else
 		an_add_uint(v, "thread_id", row->thread);
+	if (row->state == TASKS_AWAITING || row->state == TASKS_RUNNING)
+		an_add_bool(v, "stuck", rule != NULL);
+	else
+		an_add_null(v, "stuck");
+	if (rule)
+		an_add_text(v, "rule", rule);
+	else
+		an_add_null(v, "rule");
+	if (row->node != AN_NODE_NONE)
+		an_stack_add(&stacks, row->node, MAX_CHAIN_SHOWN, v, "frames");
 	an_add_text(v, "source", "events");
 }
 
@@ -68,7 +84,7 @@ static void add_section(const struct tasks *t, const struct tasks_rows *r, struc
 	} else {
 		list = an_add_array(v, "pending");
 		for (size_t i = 0; i < r->count && (!top || i < top); i++)
-			add_row(&r->rows[i], list);
+			add_row(t, &r->rows[i], list);
 		an_heap_tasks_add_rows(t->heap, list, top);
 	}
 	add_known(v, "pending_kinds", t->recorded || r->count || walked,
@@ -99,49 +115,99 @@ static const char *chain_text(const struct tasks_row *row, struct an_report *out
 	return text;
 }
 
-static bool is_stuck(const struct tasks *t, const struct tasks_row *row)
-{
-	const struct task_op_name *op =
-		row->op_name == TASK_NO_NAME ? NULL : &t->names[row->op_name];
+/* Why a row is said to be stuck: its rule. */
+enum rule { RULE_NONE, RULE_NONE_ENDED, RULE_LONGER };
 
-	if (row->state != TASKS_AWAITING || row->timer)
-		return false;
-	if (op && !op->ended && op->begun >= MANY_BEGUN &&
-	    ms(row->age_ns) >= an_limit(t->shared, AN_LIMIT_TASKS_STUCK_NEVER_ENDED))
-		return true;
-	if (ms(row->age_ns) < an_limit(t->shared, AN_LIMIT_TASKS_STUCK))
-		return false;
-	return !op || !op->ended ||
-	       (double)row->age_ns >
-		       an_limit(t->shared, AN_LIMIT_TASKS_STUCK_TIMES) * (double)op->longest_ns;
+static const struct task_op_name *kind_of(const struct tasks *t, const struct tasks_row *row)
+{
+	return row->op_name == TASK_NO_NAME ? NULL : &t->names[row->op_name];
 }
 
-static void add_stuck(const struct tasks *t, const struct tasks_row *row, struct an_report *out)
+/* Of work that awaits, or runs: older than anything has to be, and out of line with its kind. */
+static enum rule find_rule(const struct tasks *t, const struct tasks_row *row)
 {
-	const struct task_op_name *op =
-		row->op_name == TASK_NO_NAME ? NULL : &t->names[row->op_name];
-	const char *evidence = an_report_printf(out, "the oldest for %s%.0f ms; waits: %s",
-						row->age_at_least ? "at least " : "",
-						ms(row->age_ns), chain_text(row, out));
+	const struct task_op_name *kind = kind_of(t, row);
 
-	if (op)
-		evidence = an_report_printf(out, "%s; %" PRIu64 " begun, %" PRIu64 " ended",
-					    evidence, op->begun, op->ended);
+	if ((row->state != TASKS_AWAITING && row->state != TASKS_RUNNING) || row->timer ||
+	    row->cycle || ms(row->age_ns) < an_limit(t->shared, AN_LIMIT_TASKS_STUCK))
+		return RULE_NONE;
+	if (!kind || !kind->ended)
+		return row->state == TASKS_RUNNING ? RULE_NONE : RULE_NONE_ENDED;
+	return (double)row->age_ns > an_limit(t->shared, AN_LIMIT_TASKS_STUCK_TIMES) *
+					     (double)kind->longest_ns
+		       ? RULE_LONGER
+		       : RULE_NONE;
+}
+
+static const char *rule_name(const struct tasks *t, const struct tasks_row *row)
+{
+	static const char *const names[] = { NULL, "none-ended", "longer-than-ended" };
+
+	return names[find_rule(t, row)];
+}
+
+/* "1.2 to 3.0 s" */
+static const char *ages(const struct tasks_row *row, struct an_report *out)
+{
+	const char *least = row->age_at_least ? "at least " : "";
+
+	if (row->count > 1)
+		return an_report_printf(out, "%.1f to %s%.1f s", ms(row->youngest_ns) / 1e3, least,
+					ms(row->age_ns) / 1e3);
+	return an_report_printf(out, "%s%.1f s", least, ms(row->age_ns) / 1e3);
+}
+
+static const char *explain(const struct tasks *t, const struct tasks_row *row, enum rule rule,
+			   struct an_report *out)
+{
+	const struct task_op_name *kind = kind_of(t, row);
+
+	if (rule == RULE_LONGER)
+		return an_report_printf(out,
+					"longer than %.0f times the longest of its kind that ended "
+					"(%.1f ms; %" PRIu64 " ended)",
+					an_limit(t->shared, AN_LIMIT_TASKS_STUCK_TIMES),
+					ms(kind->longest_ns), kind->ended);
+	if (kind)
+		return an_report_printf(out, "none of its kind has ended (%" PRIu64 " begun)",
+					kind->begun);
+	return "none of its kind was seen to end";
+}
+
+static void add_stuck(const struct tasks *t, const struct tasks_row *row, enum rule rule,
+		      struct an_report *out)
+{
+	an_add_finding(out, AN_WARNING, "tasks.stuck",
+		       row->count == 1
+			       ? an_report_printf(out, "A call of %s does not get on", row->method)
+			       : an_report_printf(out, "%" PRIu64 " calls of %s do not get on",
+						  row->count, row->method),
+		       an_report_printf(out, "for %s: %s; waits: %s; the innermost waits for %s",
+					ages(row, out), explain(t, row, rule, out),
+					chain_text(row, out), row->waiting_on),
+		       "Look at the innermost method of the chain: what it awaits is never "
+		       "completed, or is slow.");
+}
+
+static void add_long(const struct tasks *t, const struct tasks_row *row, struct an_report *out)
+{
 	an_add_finding(
-		out, AN_WARNING, "tasks.stuck",
-		row->count == 1 ? an_report_printf(out, "A call of %s does not get on", row->method)
-				: an_report_printf(out, "%" PRIu64 " calls of %s do not get on",
-						   row->count, row->method),
-		an_report_printf(out, "%s; the innermost waits for %s", evidence, row->waiting_on),
-		"Look at the innermost method of the chain: what it awaits is never "
-		"completed, or is slow.");
+		out, AN_INFO, "tasks.long-running",
+		row->count == 1
+			? an_report_printf(out, "A task of %s runs unusually long", row->method)
+			: an_report_printf(out, "%" PRIu64 " tasks of %s run unusually long",
+					   row->count, row->method),
+		an_report_printf(out, "for %s: %s", ages(row, out),
+				 explain(t, row, RULE_LONGER, out)),
+		"Their threads' stacks say what they do: drdotnet-trace stack, or section cpu.");
 }
 
 static void add_blocked(const struct tasks *t, const struct tasks_row *row, struct an_report *out)
 {
 	an_add_finding(
 		out,
-		(double)row->count >= an_limit(t->shared, AN_LIMIT_TASKS_SYNC_CRITICAL)
+		row->starved || (double)row->count >=
+					an_limit(t->shared, AN_LIMIT_TASKS_SYNC_CRITICAL)
 			? AN_CRITICAL
 			: AN_WARNING,
 		"tasks.sync-over-async",
@@ -152,9 +218,13 @@ static void add_blocked(const struct tasks *t, const struct tasks_row *row, stru
 			: an_report_printf(out,
 					   "%" PRIu64 " threads are blocked in %s until tasks end",
 					   row->count, row->method),
-		an_report_printf(out, "the longest for %s%.0f ms; waits for %s",
+		an_report_printf(out, "the longest for %s%.0f ms; waits for %s%s%s%s",
 				 row->age_at_least ? "at least " : "", ms(row->age_ns),
-				 row->waiting_on),
+				 row->waiting_on, row->chain_count ? "; chain: " : "",
+				 chain_text(row, out),
+				 row->starved ? "; what it waits for is ready and only needs a "
+						"thread"
+					      : ""),
 		"Await the task instead of .Result or .Wait(): a blocked pool thread cannot run "
 		"the work that would release it.");
 }
@@ -192,8 +262,10 @@ static void check_rows(const struct tasks *t, const struct tasks_rows *r, struct
 			 (double)row->count >= an_limit(t->shared, AN_LIMIT_TASKS_QUEUED) &&
 			 ms(row->age_ns) >= an_limit(t->shared, AN_LIMIT_TASKS_QUEUED_AGE))
 			add_queued(t, row, out);
-		else if (is_stuck(t, row))
-			add_stuck(t, row, out);
+		else if (row->state == TASKS_RUNNING && find_rule(t, row) != RULE_NONE)
+			add_long(t, row, out);
+		else if (find_rule(t, row) != RULE_NONE)
+			add_stuck(t, row, find_rule(t, row), out);
 		else
 			n--;
 	}

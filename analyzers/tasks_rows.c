@@ -9,7 +9,9 @@
 
 enum {
 	MAX_ROWS = 4096,
-	MAX_PATH = 64, /* tasks awaiting each other, that are looked at */
+	HALF_PATH = 32,
+	MAX_PATH = 2 * HALF_PATH, /* tasks awaiting each other that are kept: both ends */
+	MAX_STEPS = 32 * 1024 * 1024, /* along what tasks await, for all rows */
 	MAX_BYTES = 16 << 20,
 };
 
@@ -21,23 +23,48 @@ static const int64_t gone_ns = INT64_C(500) * 1000000;
 
 /* From a task along what it awaits to the one that awaits nothing. */
 struct path {
-	uint32_t slots[MAX_PATH];
+	uint32_t slots[MAX_PATH]; /* the first half and the last one of a long path */
 	size_t count;
-	bool cut; /* longer than that, or a cycle */
+	size_t depth; /* how long it really is */
+	bool cut; /* it ends nowhere: a cycle, or too much to follow */
 };
 
-static void find_path(const struct tasks *t, uint32_t slot, struct path *p)
+/* The newest HALF_PATH of the tail are kept in a ring. */
+static void unroll(struct path *p, const uint32_t *ring, size_t tail)
 {
+	size_t n = tail < HALF_PATH ? tail : HALF_PATH;
+
+	for (size_t i = 0; i < n; i++)
+		p->slots[p->count++] = ring[(tail - n + i) % HALF_PATH];
+}
+
+/* A circle is seen by a mark that is set anew at twice the distance each time (Brent). */
+static void find_path(struct tasks_rows *r, uint32_t slot, struct path *p)
+{
+	const struct task_table *t = &r->tasks->table;
+	uint32_t ring[HALF_PATH], mark = slot;
+	size_t tail = 0, since = 0, limit = 1;
+
 	p->count = 0;
+	p->depth = 0;
 	p->cut = false;
-	while (slot != TASK_NONE) {
-		if (p->count == MAX_PATH) {
-			p->cut = true;
-			return;
+	for (; slot != TASK_NONE; slot = t->tasks[slot].awaits) {
+		p->cut = r->steps >= MAX_STEPS || (p->depth && slot == mark);
+		if (p->cut)
+			break;
+		r->steps++;
+		p->depth++;
+		if (since++ == limit) {
+			mark = slot;
+			limit *= 2;
+			since = 0;
 		}
-		p->slots[p->count++] = slot;
-		slot = t->table.tasks[slot].awaits;
+		if (p->count < HALF_PATH)
+			p->slots[p->count++] = slot;
+		else
+			ring[tail++ % HALF_PATH] = slot;
 	}
+	unroll(p, ring, tail);
 }
 
 static const struct task *task_at(const struct tasks *t, const struct path *p, size_t i)
@@ -55,6 +82,12 @@ static bool is_method(const struct tasks *t, const struct task *x)
 {
 	return (x->begun || x->scheduled || x->started || x->ready || x->awaits != TASK_NONE) &&
 	       !tasks_is_timer(t, x) && !tasks_combinator(t, x);
+}
+
+/* It could go on if only a thread of the pool were free. */
+static bool waits_for_worker(const struct task *root)
+{
+	return root->done || root->ready || root->scheduled;
 }
 
 static const char *describe_root(const struct tasks *t, const struct path *p)
@@ -118,6 +151,8 @@ static enum nt_status name_path(struct tasks_rows *r, const struct path *p, size
 	for (size_t i = p->count; i-- > from;) {
 		const struct task *x = task_at(t, p, i);
 
+		if (i == HALF_PATH - 1 && p->depth > p->count)
+			names[n++] = "...";
 		if (i == p->count - 1 && !is_method(t, x))
 			continue;
 		if (tasks_name(r, x, &names[n]) < 0)
@@ -169,6 +204,7 @@ static enum nt_status add_row(struct tasks_rows *r, struct tasks_row *row, const
 	uint32_t at;
 
 	row->chain_count = count;
+	row->youngest_ns = row->age_ns;
 	/* Threads blocked in one method are one row, whatever is known of what they wait for. */
 	for (size_t i = 0; i < count && row->state != TASKS_BLOCKED; i++)
 		h = hash_text(h, names[i]);
@@ -180,6 +216,8 @@ static enum nt_status add_row(struct tasks_rows *r, struct tasks_row *row, const
 		return new_row(r, row, names);
 	same = &r->rows[at];
 	same->count++;
+	if (row->age_ns < same->youngest_ns)
+		same->youngest_ns = row->age_ns;
 	if (!same->chain_count && same->state == TASKS_BLOCKED && row->task_id) {
 		const char **chain = nt_arena_array(&r->arena, count + 1, sizeof(*chain));
 
@@ -191,9 +229,11 @@ static enum nt_status add_row(struct tasks_rows *r, struct tasks_row *row, const
 		same->chain_count = chain ? count : 0;
 		same->waiting_on = row->waiting_on;
 	}
+	same->starved = same->starved || row->starved;
 	if (row->age_ns <= same->age_ns)
 		return NT_OK;
 	same->age_ns = row->age_ns;
+	same->node = row->node;
 	same->age_at_least = row->age_at_least;
 	same->thread = row->thread;
 	if (row->task_id)
@@ -208,7 +248,7 @@ static enum nt_status add_sync_wait(struct tasks_rows *r, const struct tasks_thr
 {
 	const struct tasks *t = r->tasks;
 	const struct tasks_sync_wait *w = &thread->waits[thread->depth - 1];
-	const char *names[MAX_PATH];
+	const char *names[MAX_PATH + 1];
 	struct path p;
 	size_t n;
 	struct tasks_row row = {
@@ -217,16 +257,18 @@ static enum nt_status add_sync_wait(struct tasks_rows *r, const struct tasks_thr
 		.state = TASKS_BLOCKED,
 		.age_ns = end_ns - w->since_ns,
 		.thread = thread->id,
+		.node = w->node,
 		.op_name = TASK_NO_NAME,
 	};
 
-	find_path(t, task_find(&t->table, w->task_id), &p);
+	find_path(r, task_find(&t->table, w->task_id), &p);
 	if (!p.count)
 		return NT_OK;
 	if (name_path(r, &p, 0, names, &n) < 0)
 		return NT_ENOMEM;
 	row.waiting_on = describe_root(t, &p);
 	row.timer = tasks_is_timer(t, root_of(t, &p));
+	row.starved = !p.cut && waits_for_worker(root_of(t, &p));
 	return add_row(r, &row, names, n);
 }
 
@@ -248,6 +290,7 @@ static enum nt_status add_threads(struct tasks_rows *r, int64_t end_ns, int64_t 
 				.age_ns = end_ns - thread->since_ns,
 				.age_at_least = true,
 				.thread = thread->id,
+				.node = thread->node,
 				.op_name = TASK_NO_NAME,
 				.waiting_on = "a task; the wait began before it could be recorded",
 			};
@@ -300,11 +343,11 @@ static enum nt_status add_task(struct tasks_rows *r, uint32_t slot, int64_t end_
 	const struct tasks *t = r->tasks;
 	const struct task *x = &t->table.tasks[slot];
 	struct tasks_row row = { .task_id = x->id, .thread = UINT64_MAX, .op_name = x->op_name };
-	const char *names[MAX_PATH];
+	const char *names[MAX_PATH + 1];
 	struct path p;
 	size_t n;
 
-	find_path(t, slot, &p);
+	find_path(r, slot, &p);
 	if (!cycle && is_healthy(t, &p, end_ns)) {
 		r->healthy++;
 		return NT_OK;

@@ -61,23 +61,54 @@ static void put_walks(struct out *o, const struct an_value *heap)
 	}
 }
 
+/* The stack of a blocked thread: it stands above what it waits for. */
+static void put_stack(struct out *o, const struct an_value *frames, size_t top)
+{
+	size_t rows = text_rows(frames, top ? CHAIN_ROWS : 0);
+	const struct an_value *f = rows ? frames->first : NULL;
+
+	if (!rows)
+		return;
+	out_printf(o, "%*sstack of the thread\n", INDENT, "");
+	for (size_t i = 0; i < rows; i++, f = f->next) {
+		out_printf(o, "%*s", INDENT + 2, "");
+		text_put(o, TEXT_DIM, f->kind == AN_TEXT ? f->text : "?");
+		out_char(o, '\n');
+	}
+	if (frames->count > rows)
+		out_printf(o, "%*s... %zu more frames\n", INDENT + 2, "", frames->count - rows);
+}
+
+static void put_age(struct out *o, const struct an_value *v, uint64_t count)
+{
+	char age[48], youngest[48];
+
+	if (!text_has(v, "age_ms"))
+		return;
+	text_ms(v, "age_ms", age, sizeof(age));
+	text_ms(v, "youngest_ms", youngest, sizeof(youngest));
+	if (count > 1 && text_has(v, "youngest_ms") && strcmp(age, youngest) != 0)
+		out_printf(o, ", for %s to %s%s", youngest,
+			   an_get_u64(v, "age_at_least", 0) ? "at least " : "", age);
+	else
+		out_printf(o, "%s for %s%s", count > 1 ? ", the oldest" : "",
+			   an_get_u64(v, "age_at_least", 0) ? "at least " : "", age);
+}
+
 static void put_pending(struct out *o, const struct an_value *v, size_t top)
 {
 	uint64_t count = an_get_u64(v, "count", 1);
 	const char *method = an_get_text(v, "method", "an unknown method");
-	char age[48];
 
-	text_ms(v, "age_ms", age, sizeof(age));
 	out_printf(o, "\n  %4" PRIu64 " x ", count);
 	text_put(o, TEXT_BOLD, method);
 	out_text(o, ": ");
 	text_put(o, TEXT_PLAIN, an_get_text(v, "state", "pending"));
-	if (text_has(v, "age_ms"))
-		out_printf(o, "%s for %s%s", count > 1 ? ", the oldest" : "",
-			   an_get_u64(v, "age_at_least", 0) ? "at least " : "", age);
+	put_age(o, v, count);
 	if (text_has(v, "thread_id"))
 		out_printf(o, ", thread %" PRIu64, an_get_u64(v, "thread_id", 0));
 	out_char(o, '\n');
+	put_stack(o, an_get(v, "frames"), top);
 	put_chain(o, an_get(v, "chain"), method, top);
 	if (text_has(v, "waiting_on"))
 		text_wrap(o, INDENT, "waits for ", an_get_text(v, "waiting_on", ""));

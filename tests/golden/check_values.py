@@ -68,6 +68,10 @@ def check_stuck(program):
         check(f"{name}: rows of requests", len(pending) == 1, r["tasks"]["pending"])
         check(f"{name}: requests", pending[0]["count"] == 17, pending[0])
         check(f"{name}: chain", pending[0]["chain"] == CHAIN, pending[0]["chain"])
+        check(f"{name}: stuck", (pending[0]["stuck"], pending[0]["rule"]) == (True, "none-ended"),
+              pending[0])
+        check(f"{name}: ages", 1000 < pending[0]["youngest_ms"] < 2000 < pending[0]["age_ms"] <
+              r["trace"]["duration_ms"], pending[0])
         check(f"{name}: healthy", r["tasks"]["healthy"] == 1, r["tasks"]["healthy"])
         blocked = [row for row in r["tasks"]["pending"] if row["state"] == "blocked"]
         check(f"{name}: blocked", [(row["method"], row["thread_id"]) for row in blocked] ==

@@ -153,6 +153,11 @@ static void request(uint32_t id, double ms, bool operations)
 	wait_begin(1, id + 2, ASYNC, id + 3, HANDLE, ms);
 }
 
+static const char *evidence(const char *id)
+{
+	return an_get_text(play_find(&p, "findings", "id", id), "evidence", "");
+}
+
 static const char *const chain[] = { "Shop.Api.FetchAsync", "Shop.Api.PriceAsync",
 				     "Shop.Api.HandleAsync" };
 
@@ -169,7 +174,12 @@ static void equal_chains_are_one_row(void **state)
 	assert_int_equal(an_get_u64(row(0), "count", 0), 17);
 	assert_int_equal(an_get_u64(row(0), "task_id", 0), 13);
 	assert_true(an_get_f64(row(0), "age_ms", 0) == 3000);
+	assert_true(an_get_f64(row(0), "youngest_ms", 0) == 1400);
 	assert_int_equal(an_get_u64(row(0), "age_at_least", 9), 0);
+	assert_true(an_get(row(0), "stuck")->u);
+	assert_string_equal(an_get_text(row(0), "rule", ""), "none-ended");
+	assert_non_null(strstr(evidence("tasks.stuck"), "for 1.4 to 3.0 s: none of its kind has "
+							"ended (17 begun)"));
 	check_chain(row(0), chain, 3);
 	assert_non_null(strstr(an_get_text(row(0), "waiting_on", ""), "TaskCompletionSource"));
 	assert_int_equal(an_get(row(0), "thread_id")->kind, AN_NULL);
@@ -429,6 +439,149 @@ static void short_payloads_are_survived(void **state)
 	play_end(&p);
 }
 
+/* One call has ended after so long, another waits for age_ms. */
+static const char *rule_of(double ended_ms, double age_ms, bool timer)
+{
+	static char rule[32];
+	const struct an_value *v;
+
+	begin();
+	if (ended_ms > 0) {
+		op_begin(10, "Async: <FetchAsync>d__2", FETCH, 1);
+		op_end(10, 1 + ended_ms);
+	}
+	op_begin(20, "Async: <FetchAsync>d__2", FETCH, 100);
+	if (timer)
+		op_begin(21, "Task.Delay", FETCH, 100);
+	wait_begin(1, timer ? 21 : 1000000, ASYNC, 20, FETCH, 100);
+	names(100 + age_ms);
+	v = row(0);
+	snprintf(rule, sizeof(rule), "%s", v ? an_get_text(v, "rule", "none") : "healthy");
+	assert_int_equal(strcmp(rule, "none") && strcmp(rule, "healthy"),
+			 play_finds(&p, "tasks.stuck"));
+	play_end(&p);
+	return rule;
+}
+
+static void what_is_stuck_depends_on_its_kind(void **state)
+{
+	(void)state;
+	assert_string_equal(rule_of(0, 2000, false), "none-ended");
+	assert_string_equal(rule_of(0, 1999.9, false), "none");
+	/* three times as long as the longest that ended */
+	assert_string_equal(rule_of(700, 2100, false), "none");
+	assert_string_equal(rule_of(700, 2100.1, false), "longer-than-ended");
+	assert_string_equal(rule_of(1, 1999.9, false), "none");
+	assert_string_equal(rule_of(1, 2000, false), "longer-than-ended");
+	assert_string_equal(rule_of(0, 9999, true), "healthy");
+	assert_string_equal(rule_of(0, 20000, true), "none"); /* shown, but a timer ends */
+}
+
+/* A service may run for ever; one that takes so much longer than others of its kind is odd. */
+static void long_running_depends_on_its_kind(void **state)
+{
+	(void)state;
+	for (int ended = 0; ended < 2; ended++) {
+		begin();
+		if (ended) {
+			op_begin(10, "Task: <Run>b__0_0", RUN, 1);
+			op_end(10, 501);
+		}
+		op_begin(20, "Task: <Run>b__0_0", RUN, 100);
+		scheduled(20, 100);
+		three(8, 5, 20, 101);
+		names(2100);
+		assert_string_equal(an_get_text(row(0), "state", ""), "running");
+		assert_int_equal(play_finds(&p, "tasks.long-running"), ended);
+		assert_false(play_finds(&p, "tasks.stuck"));
+		if (ended)
+			assert_string_equal(
+				an_get_text(play_find(&p, "findings", "id", "tasks.long-running"),
+					    "severity", ""),
+				"info");
+		play_end(&p);
+	}
+}
+
+/* The thread's stack stands above the chain of what it waits for. */
+static void a_blocked_thread_has_stack_and_chain(void **state)
+{
+	const struct an_value *v;
+
+	(void)state;
+	begin();
+	request(10, 1, true);
+	wait_begin(100, 13, SYNC, 0, BLOCKER, 10);
+	names(3000);
+	v = play_find(&p, "tasks.pending", "state", "blocked");
+	assert_non_null(v);
+	check_chain(v, chain, 3);
+	assert_string_equal(an_get(v, "frames")->first->text, "Shop.Api.Blocker");
+	assert_non_null(strstr(evidence("tasks.sync-over-async"),
+			       "chain: Shop.Api.FetchAsync <- Shop.Api.PriceAsync"));
+	assert_string_equal(an_get_text(play_find(&p, "findings", "id", "tasks.sync-over-async"),
+					"severity", ""),
+			    "warning");
+	play_end(&p);
+}
+
+/* What it waits for is queued: perhaps for the very thread that waits. */
+static void blocked_on_queued_work_is_critical(void **state)
+{
+	(void)state;
+	begin();
+	op_begin(50, "Task: <Run>b__0_0", RUN, 1);
+	scheduled(50, 1);
+	wait_begin(100, 50, SYNC, 0, BLOCKER, 10);
+	names(3000);
+	assert_string_equal(an_get_text(play_find(&p, "findings", "id", "tasks.sync-over-async"),
+					"severity", ""),
+			    "critical");
+	assert_non_null(strstr(evidence("tasks.sync-over-async"), "only needs a thread"));
+	play_end(&p);
+}
+
+/* Ten thousand awaits in a row: both ends are kept, and the innermost is the right one. */
+static void a_long_chain_keeps_both_ends(void **state)
+{
+	const struct an_value *v;
+
+	(void)state;
+	begin();
+	op_begin(1, "Async: <FetchAsync>d__2", FETCH, 1);
+	wait_begin(1, 2000000, ASYNC, 1, FETCH, 1);
+	for (uint32_t i = 2; i <= 10000; i++) {
+		op_begin(i, i == 10000 ? "Async: <HandleAsync>d__4" : "Async: <PriceAsync>d__3",
+			 i == 10000 ? HANDLE : PRICE, 1);
+		wait_begin(1, i - 1, ASYNC, i, i == 10000 ? HANDLE : PRICE, 1);
+	}
+	names(5000);
+	assert_int_equal(an_get(play_report(&p), "tasks.pending")->count, 1);
+	assert_string_equal(an_get_text(row(0), "method", ""), "Shop.Api.HandleAsync");
+	v = an_get(row(0), "chain");
+	assert_string_equal(v->first->text, "Shop.Api.FetchAsync");
+	assert_string_equal(v->last->text, "Shop.Api.HandleAsync");
+	assert_int_equal(v->count, 64); /* with "..." for what is left out, without what ends it */
+	assert_non_null(strstr(an_get_text(row(0), "waiting_on", ""), "TaskCompletionSource"));
+	assert_true(play_finds(&p, "tasks.stuck"));
+	play_end(&p);
+}
+
+/* Many outermost ones lead into one circle: each walk ends. */
+static void a_circle_that_many_wait_for(void **state)
+{
+	(void)state;
+	begin();
+	wait_begin(1, 2, ASYNC, 1, HANDLE, 1);
+	wait_begin(1, 3, ASYNC, 2, PRICE, 1);
+	wait_begin(1, 1, ASYNC, 3, FETCH, 1);
+	for (uint32_t i = 100; i < 50000; i++)
+		wait_begin(1, 1, ASYNC, i, HANDLE, 1);
+	names(3000);
+	assert_true(play_finds(&p, "tasks.deadlock"));
+	play_end(&p);
+}
+
 /* Finished work leaves nothing behind. */
 static void memory_does_not_grow_with_finished_work(void **state)
 {
@@ -552,6 +705,12 @@ int main(void)
 		cmocka_unit_test(the_end_of_a_blocked_wait_ends_nobody_elses),
 		cmocka_unit_test(samples_show_threads_that_blocked_earlier),
 		cmocka_unit_test(queued_tasks_are_one_row),
+		cmocka_unit_test(what_is_stuck_depends_on_its_kind),
+		cmocka_unit_test(long_running_depends_on_its_kind),
+		cmocka_unit_test(a_blocked_thread_has_stack_and_chain),
+		cmocka_unit_test(blocked_on_queued_work_is_critical),
+		cmocka_unit_test(a_long_chain_keeps_both_ends),
+		cmocka_unit_test(a_circle_that_many_wait_for),
 		cmocka_unit_test(completed_tasks_leave),
 		cmocka_unit_test(a_circle_of_awaits_is_a_deadlock),
 		cmocka_unit_test(a_queued_continuation_is_ready),
