@@ -8,7 +8,7 @@
 #include "analyzers/names.h"
 #include "analyzers/tasks_heap_internal.h"
 
-enum { RESTARTED = 3, SUSPENDING = 9, TEXT_BYTES = 512 };
+enum { GC_END = 2, RESTARTED = 3, SUSPENDING = 9, MOVED_RANGES = 22, TEXT_BYTES = 512 };
 
 static enum nt_status on_walk(void *ctx, const struct an_heapwalk *w, const struct an_heapgraph *g,
 			      const struct an_heap_types *types);
@@ -41,6 +41,7 @@ struct an_heap_tasks *an_heap_tasks_free(struct an_heap_tasks *h)
 	if (!h)
 		return NULL;
 	an_heap_events_free(h->events);
+	an_mem_free(h->alloc, h->moves.items);
 	for (size_t i = 0; i < TH_WALKS; i++)
 		drop_walk(&h->walks[i]);
 	an_mem_free(h->alloc, h);
@@ -50,7 +51,8 @@ struct an_heap_tasks *an_heap_tasks_free(struct an_heap_tasks *h)
 bool an_heap_tasks_wants(const struct nt_event_def *def)
 {
 	if (def->provider_id == NT_PROV_RUNTIME &&
-	    (def->event_id == RESTARTED || def->event_id == SUSPENDING))
+	    (def->event_id == RESTARTED || def->event_id == SUSPENDING ||
+	     def->event_id == MOVED_RANGES))
 		return true;
 	return an_heap_events_wants(def);
 }
@@ -72,11 +74,23 @@ static void on_suspension(struct an_heap_tasks *h, const struct nt_event *ev)
 
 enum nt_status an_heap_tasks_event(struct an_heap_tasks *h, const struct nt_event *ev)
 {
-	if (ev->def->event_id == SUSPENDING || ev->def->event_id == RESTARTED) {
+	enum nt_status st;
+
+	switch (ev->def->event_id) {
+	case SUSPENDING:
+	case RESTARTED:
 		on_suspension(h, ev);
 		return NT_OK;
+	case MOVED_RANGES:
+		th_moves_event(&h->moves, ev);
+		return NT_OK;
+	default:
+		break;
 	}
-	return an_heap_events_event(h->events, ev);
+	st = an_heap_events_event(h->events, ev);
+	if (ev->def->event_id == GC_END)
+		th_moves_commit(&h->moves);
+	return st;
 }
 
 /* --- one walk --- */
@@ -183,37 +197,6 @@ static enum nt_status read_walk(struct an_heap_tasks *h, struct th_walk *walk,
 	return st;
 }
 
-/* The first one of all generations is kept, and the newest: the longer in between the better. */
-static enum nt_status on_walk(void *ctx, const struct an_heapwalk *w, const struct an_heapgraph *g,
-			      const struct an_heap_types *types)
-{
-	struct an_heap_tasks *h = ctx;
-	struct th_walk walk = { 0 };
-	bool full = an_heapwalk_is_full(w);
-	enum nt_status st;
-
-	if (h->walks[0].used && !full) {
-		h->ignored++;
-		return NT_OK;
-	}
-	st = read_walk(h, &walk, w, g, types);
-	if (st < 0) {
-		drop_walk(&walk);
-		return st;
-	}
-	if (h->walks[0].used && !an_heapwalk_is_full(&h->walks[0].facts.info)) {
-		h->ignored++;
-		drop_walk(&h->walks[0]);
-	}
-	if (h->walks[1].used)
-		drop_walk(&h->walks[0]);
-	else
-		h->walks[1] = h->walks[0];
-	h->walks[0] = walk;
-	h->whole_walks += full;
-	return NT_OK;
-}
-
 /* --- two walks --- */
 
 static const struct th_row *find_row(const struct th_walk *w, uint64_t hash)
@@ -249,17 +232,16 @@ static bool can_be_stuck(enum an_leaf leaf)
 }
 
 /*
- * Objects that did not move are told by their addresses.  When everything has moved, all that can
- * be said is that there were as many of the same shape before.
+ * Objects are told by their addresses.  Where the trace does not say what has moved and no address
+ * is the same, all that can be said is that there were as many of the same shape before.
  */
-static void compare(struct an_heap_tasks *h)
+static void compare(struct th_walk *now, const struct th_walk *base, bool moves_told)
 {
-	struct th_walk *now = &h->walks[0];
 	bool any_same = false;
 
 	for (size_t i = 0; i < now->rows.count; i++) {
 		struct th_row *row = &now->rows.rows[i];
-		const struct th_row *before = find_row(&h->walks[1], row->chain.hash);
+		const struct th_row *before = find_row(base, row->chain.hash);
 
 		if (!before)
 			continue;
@@ -277,10 +259,48 @@ static void compare(struct an_heap_tasks *h)
 
 		if (!can_be_stuck(c->leaf) || !c->count_before)
 			continue;
-		c->by_shape = !any_same && c->count_before >= c->count;
+		c->by_shape = !any_same && !moves_told && c->count_before >= c->count;
 		c->stuck = c->same || c->by_shape;
 	}
+}
+
+/* --- all walks --- */
+
+/* The first one of all generations is kept, and the newest: the longer in between the better. */
+static enum nt_status on_walk(void *ctx, const struct an_heapwalk *w, const struct an_heapgraph *g,
+			      const struct an_heap_types *types)
+{
+	struct an_heap_tasks *h = ctx;
+	struct th_walk walk = { 0 };
+	bool full = an_heapwalk_is_full(w);
+	enum nt_status st;
+
+	if (h->walks[0].used && !full) {
+		h->ignored++;
+		return NT_OK;
+	}
+	st = read_walk(h, &walk, w, g, types);
+	if (st < 0) {
+		drop_walk(&walk);
+		return st;
+	}
+	if (h->walks[0].used && !an_heapwalk_is_full(&h->walks[0].facts.info)) {
+		h->ignored++;
+		drop_walk(&h->walks[0]);
+	}
+	if (h->walks[1].used)
+		drop_walk(&h->walks[0]);
+	else
+		h->walks[1] = h->walks[0];
+	h->walks[0] = walk;
+	h->whole_walks += full;
+	if (!h->walks[1].used)
+		return th_moves_start(&h->moves, h->alloc, &h->walks[0].rows);
+	th_moves_commit(&h->moves);
+	th_moves_apply(&h->moves, &h->walks[1].rows);
+	compare(&h->walks[0], &h->walks[1], h->moves.told);
 	h->compared = true;
+	return NT_OK;
 }
 
 static int worst_first(const void *a, const void *b)
@@ -307,8 +327,6 @@ enum nt_status an_heap_tasks_finish(struct an_heap_tasks *h)
 	if (st < 0 || h->finished)
 		return st;
 	h->finished = true;
-	if (h->walks[1].used)
-		compare(h);
 	for (size_t i = 0; i < rows->count; i++)
 		if (rows->rows[i].chain.leaf == AN_LEAF_CYCLE)
 			rows->rows[i].chain.stuck = true; /* that can never end */

@@ -107,6 +107,29 @@ struct th_rows {
 NT_MUST_CHECK enum nt_status th_rows_make(struct th_rows *r, struct th_nodes *n);
 void th_rows_done(struct th_rows *r);
 
+/* --- tasks_heap_moves.c --- */
+
+/* An outermost object of the walk that others are compared with. */
+struct th_track {
+	uint64_t address, moved; /* now, and after the collection that goes on */
+	uint64_t *slot; /* in its row */
+};
+
+struct th_moves {
+	struct th_track *items; /* by address */
+	size_t count, cap;
+	bool pending;
+	bool told; /* the trace says where objects move */
+};
+
+NT_MUST_CHECK enum nt_status th_moves_start(struct th_moves *m, const struct nt_alloc *alloc,
+					    const struct th_rows *rows);
+void th_moves_event(struct th_moves *m, const struct nt_event *ev);
+/* The collection has ended. */
+void th_moves_commit(struct th_moves *m);
+/* Puts what is known by now into the rows they came from. */
+void th_moves_apply(const struct th_moves *m, struct th_rows *rows);
+
 /* --- tasks_heap.c --- */
 
 struct th_walk {
@@ -122,6 +145,7 @@ struct an_heap_tasks {
 	struct an_heap_events *events;
 	/* The last two that are best: walks of the whole heap before others. */
 	struct th_walk walks[TH_WALKS]; /* the newest first */
+	struct th_moves moves; /* since the first of them */
 	size_t whole_walks;
 	uint64_t ignored; /* walks of a part of the heap, where there was a better one */
 	bool finished, compared;

@@ -168,11 +168,11 @@ static const char *evidence(const struct an_heap_tasks *h, const struct an_heap_
 			out, "%s; %" PRIu64 " of %" PRIu64 " are the same objects as %.1f s before",
 			text, c->same, c->count, ms(apart_ns(h)) / 1e3);
 	else if (c->by_shape)
-		text = an_report_printf(out,
-					"%s; %" PRIu64
-					" of this shape %.1f s before (their objects have moved, "
-					"so that they are the same is likely, not certain)",
-					text, c->count_before, ms(apart_ns(h)) / 1e3);
+		text = an_report_printf(
+			out,
+			"%s; %" PRIu64 " of this shape %.1f s before (objects move, and the trace "
+			"does not say where: that they are the same is likely, not certain)",
+			text, c->count_before, ms(apart_ns(h)) / 1e3);
 	if (c->kept_by)
 		text = an_report_printf(out, "%s; kept alive by %s", text, c->kept_by);
 	return text;

@@ -10,6 +10,7 @@
 #include "src/collect.h"
 #include "src/collect_plan.h"
 #include "src/command.h"
+#include "src/heap_walk.h"
 #include "src/log.h"
 #include "src/opt_limit.h"
 #include "src/output.h"
@@ -34,6 +35,9 @@ struct collect_args {
 	int buffering; /* enum buffering */
 	bool rundown, no_stacks;
 	const char *rundown_keyword;
+	bool heap;
+	uint64_t walks; /* of the heap */
+	bool heap_only; /* nothing else is recorded */
 	struct opt_list event_filters;
 	const char *stop_provider, *stop_event, *stop_payload;
 	uint64_t max_size, keep, zstd_level;
@@ -50,6 +54,7 @@ struct collect_args {
 	uint64_t timeout_ns, stop_timeout_ns;
 };
 
+enum { BUFFER_MB = 256 };
 enum buffering { BUFFERING_DROP, BUFFERING_BLOCK };
 
 static const char *const bufferings[] = {
@@ -107,7 +112,11 @@ static const struct opt_spec collect_options[] = {
 	  OPT_STRING(struct collect_args, clr_events) },
 	{ "clreventlevel", 0, "LEVEL", "level of --clrevents (default informational)",
 	  OPT_STRING(struct collect_args, clr_level) },
-	{ "buffersize", 0, "MB", "the runtime's buffer for events (default 256)",
+	{ "heap", 0, NULL, "walk the heap, too: every pending async chain; stops the process",
+	  OPT_FLAG(struct collect_args, heap) },
+	{ "walks", 0, "N", "of the heap: 2 s apart (default) tell stuck from busy, 1 cannot",
+	  OPT_UINT(struct collect_args, walks), .min = 1, .max = 2 },
+	{ "buffersize", 0, "MB", "the runtime's buffer for events (default 256; --heap: 1024)",
 	  OPT_UINT(struct collect_args, buffer_mb), .min = 1, .max = 65536 },
 	{ "buffering-mode", 0, "MODE",
 	  "when that is full: drop events (default), or block the process's threads (.NET 11+)",
@@ -172,8 +181,9 @@ static const char collect_notes[] =
 	"\n"
 	"profiles: default (cpu, gc and tasks), cpu, gc, alloc, tasks, locks, threadpool, "
 	"threads,\n"
-	"  exceptions, jit, counters, http, database, all; and those of dotnet-trace:\n"
+	"  exceptions, jit, counters, http, database, heap-tasks, all; and those of dotnet-trace:\n"
 	"  dotnet-common, dotnet-sampled-thread-time, cpu-sampling, gc-verbose, gc-collect\n"
+	"--heap records nothing else unless that is asked for, and ends by itself.\n"
 	"--providers beats --profile beats --clrevents where they name the same provider.\n"
 	"\n"
 	"examples:\n"
@@ -248,8 +258,41 @@ static uint64_t add_threads(const struct provider_set *set, uint64_t rundown)
 	return locks && rundown == IPC_RUNDOWN_DEFAULT ? IPC_RUNDOWN_THREADS : rundown;
 }
 
+/* Whether the profile of heap walks is the only one. */
+static bool is_heap_alone(const struct collect_args *args)
+{
+	for (size_t i = 0; i < args->profiles.count; i++)
+		if (strcasecmp(args->profiles.items[i], PROFILE_HEAP) != 0)
+			return false;
+	return args->providers.count == 0 && !args->clr_events;
+}
+
+/* --heap alone records nothing else, and ends when the walks have ended. */
+static int add_heap(const struct command *cmd, struct collect_args *args, struct provider_set *set)
+{
+	struct provider_error error;
+	char name[] = PROVIDER_RUNTIME;
+	struct provider p = { .name = name,
+			      .keywords = HEAP_WALK_KEYWORDS,
+			      .level = HEAP_WALK_LEVEL };
+
+	for (size_t i = 0; i < args->profiles.count; i++)
+		args->heap = args->heap || profile_list_has(args->profiles.items[i], PROFILE_HEAP);
+	if (args->walks && !args->heap)
+		return opt_usage_error(cmd, "--walks needs --heap");
+	if (!args->heap)
+		return -1;
+	args->walks = args->walks ? args->walks : 2;
+	args->buffer_mb = args->buffer_mb ? args->buffer_mb : HEAP_WALK_BUFFER_MB;
+	args->heap_only = args->duration_ns == 0 && (set->count == 0 || is_heap_alone(args));
+	if (provider_set_add(set, &p, &error))
+		return -1;
+	log_error("cannot collect: %s", error.text);
+	return EXIT_FAILED;
+}
+
 /* --providers beats --profile beats --clrevents; without any, what the main analyzers want. */
-static int choose_providers(const struct command *cmd, const struct collect_args *args,
+static int choose_providers(const struct command *cmd, struct collect_args *args,
 			    struct provider_set *set, uint64_t *rundown)
 {
 	struct provider_error error;
@@ -261,6 +304,8 @@ static int choose_providers(const struct command *cmd, const struct collect_args
 	code = add_profiles(cmd, args, set, rundown);
 	if (code < 0)
 		code = add_clr_events(cmd, args, set);
+	if (code < 0)
+		code = add_heap(cmd, args, set);
 	if (code >= 0)
 		return code;
 	if (set->count == 0 && !profile_add_default(set, &error)) {
@@ -398,7 +443,7 @@ static int run_with(const struct collect_args *args, const struct choice *choice
 						     args->stop_payload };
 	struct collect_settings settings = {
 		.session = {
-			.buffer_mb = (uint32_t)args->buffer_mb,
+			.buffer_mb = (uint32_t)(args->buffer_mb ? args->buffer_mb : BUFFER_MB),
 			.rundown_keywords = choice->rundown,
 			.stacks = !args->no_stacks,
 			.block = args->buffering == BUFFERING_BLOCK,
@@ -410,6 +455,8 @@ static int run_with(const struct collect_args *args, const struct choice *choice
 		.duration_ms = (args->duration_ns + NS_PER_MS - 1) / NS_PER_MS,
 		.max_bytes = args->max_size,
 		.keep = args->keep,
+		.heap_walks = args->heap ? (unsigned)args->walks : 0,
+		.heap_only = args->heap_only,
 		.early_symbols = args->early_symbols || (args->keep && !args->no_early_symbols),
 		.zstd_level = (int)args->zstd_level,
 		.timeout_ms = args->timeout_ns / NS_PER_MS,
@@ -446,7 +493,8 @@ static int run_with(const struct collect_args *args, const struct choice *choice
 /* Nobody sees that it runs on, and nothing else ends it; a command ends by itself. */
 static void limit_unattended(struct collect_args *args, bool command)
 {
-	if (args->duration_ns != 0 || command || isatty(STDIN_FILENO) || isatty(STDERR_FILENO))
+	if (args->duration_ns != 0 || command || args->heap_only || isatty(STDIN_FILENO) ||
+	    isatty(STDERR_FILENO))
 		return;
 	args->duration_ns = 30 * SECOND;
 	log_info("no terminal and no --duration: stopping after 30s");
@@ -505,7 +553,6 @@ static const char **copy_command(const struct opt_operands *words)
 static int run_collect(const struct command *cmd, int argc, char **argv)
 {
 	struct collect_args args = {
-		.buffer_mb = 256,
 		.rundown = true,
 		.resume = true,
 		.top = 20,

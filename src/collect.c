@@ -176,6 +176,10 @@ static void on_progress(uv_timer_t *timer)
 		p.lost += s.lost;
 		p.waiting = p.waiting || s.waiting;
 		p.stopping = p.stopping && (s.stopping || s.ended);
+		if (s.heap_walk) {
+			p.heap_walk = s.heap_walk;
+			p.heap_objects += s.heap_objects;
+		}
 		p.rundown_bytes += s.stopping ? s.rundown_bytes : 0;
 	}
 	if (p.events > c->last_events && now > c->last_ns)

@@ -39,6 +39,8 @@ struct collect_settings {
 	uint64_t duration_ms; /* 0: until a signal */
 	uint64_t max_bytes; /* of the file, or of each piece; 0: any */
 	uint64_t keep; /* pieces; 0: one file, and max_bytes ends it */
+	unsigned heap_walks; /* 0, 1 or 2 */
+	bool heap_only; /* when they have ended the recording ends, too */
 	bool early_symbols; /* names of methods at the start, too */
 	int zstd_level; /* 0: its default */
 	uint64_t timeout_ms, stop_timeout_ms;

@@ -280,5 +280,7 @@ int collect_conclude(const struct collect_settings *s, const struct collect_subj
 		log_info("%s", facts->path);
 	if (report_code != EXIT_DONE)
 		return report_code;
+	if (code == EXIT_DONE && facts->heap_failed)
+		code = EXIT_PARTIAL;
 	return code != EXIT_DONE ? code : file_code;
 }

@@ -48,7 +48,10 @@ static void put_note(const struct collect_progress *p, char *buf, size_t size)
 {
 	char bytes[32];
 
-	if (p->stopping)
+	if (p->heap_walk && !p->stopping)
+		snprintf(buf, size, "heap walk %u: %" PRIu64 " objects", p->heap_walk,
+			 p->heap_objects);
+	else if (p->stopping)
 		snprintf(buf, size, "rundown: %s",
 			 collect_format_bytes(p->rundown_bytes, bytes, sizeof(bytes)));
 	else if (p->live)

@@ -16,6 +16,8 @@ struct collect_progress {
 	uint64_t duration_ms; /* 0: until a signal */
 	uint64_t bytes, events, events_per_s, lost;
 	bool stopping;
+	unsigned heap_walk; /* the walk of the heap that goes on; 0: none */
+	uint64_t heap_objects; /* of it, so far */
 	bool waiting; /* for a slow disk */
 	bool keys; /* Enter and q stop */
 	uint64_t rundown_bytes; /* since the stop */

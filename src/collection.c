@@ -12,6 +12,7 @@
 #include "src/collect_stream.h"
 #include "src/command.h"
 #include "src/early_symbols.h"
+#include "src/heap_walk.h"
 #include "src/ipc_once.h"
 #include "src/log.h"
 #include "src/providers.h"
@@ -34,6 +35,7 @@ struct collection {
 	uv_timer_t timer; /* first the probe, then the duration */
 	struct session *session;
 	struct early_symbols *early;
+	struct heap_walk *walk; /* NULL: none goes on or is to come */
 	struct collect_stream *stream;
 	struct out *report;
 	struct ipc_once *resume; /* being asked */
@@ -118,8 +120,11 @@ static void close_sessions(struct collection *c)
 	collect_stream_measured(c->stream);
 	if (c->early)
 		early_symbols_close(c->early);
+	if (c->walk)
+		heap_walk_close(c->walk);
 	c->session = NULL;
 	c->early = NULL;
+	c->walk = NULL;
 }
 
 /* The stream is over, one way or the other; all is over when the file is complete. */
@@ -141,8 +146,12 @@ void collection_stop(struct collection *c)
 	if (c->facts.stop_ns == 0)
 		c->facts.stop_ns = uv_hrtime();
 	collect_stream_stopping(c->stream);
-	if (c->session)
+	if (c->session) {
 		session_stop(c->session);
+	} else if (c->walk && !c->finishing) {
+		c->facts.end.why = SESSION_CANCELLED; /* not yet begun */
+		finish(c);
+	}
 }
 
 void collection_abort(struct collection *c)
@@ -291,8 +300,8 @@ static void on_probe(uv_timer_t *timer)
  */
 static bool should_probe(const struct collection *c)
 {
-	return c->settings->without_tasks.provider_count && !c->no_tasks && !c->who->source &&
-	       collect_stream_can_restart(c->stream) &&
+	return c->settings->without_tasks.provider_count && !c->no_tasks && !c->walk &&
+	       !c->who->source && collect_stream_can_restart(c->stream) &&
 	       (c->settings->duration_ms == 0 || c->settings->duration_ms > PROBE_MS);
 }
 
@@ -314,6 +323,8 @@ static void on_started(void *ctx, unsigned version, unsigned gave_up)
 	} else {
 		start_duration(c, 0);
 	}
+	if (c->walk)
+		heap_walk_opened(c->walk);
 	/* A runtime that has not begun yet has nothing to name, and tells no names before it has.
 	 */
 	if (c->settings->early_symbols && !(c->settings->resume && c->who->source))
@@ -330,6 +341,8 @@ static void on_data(void *ctx, const uint8_t *bytes, size_t len)
 	if (c->facts.stop_ns == 0)
 		c->facts.stop_bytes = c->facts.stream_bytes;
 	collect_stream_push(c->stream, bytes, len);
+	if (c->walk)
+		heap_walk_push(c->walk, bytes, len);
 }
 
 static void on_session_end(void *ctx, const struct session_end *end)
@@ -448,6 +461,72 @@ static bool start_session(struct collection *c)
 	if (c->session)
 		return true;
 	log_error("cannot start a session: out of memory");
+	c->facts.end.why = SESSION_NO_MEMORY;
+	finish(c);
+	return false;
+}
+
+/* --- walks of the heap --- */
+
+static void on_walk_ready(void *ctx)
+{
+	start_session(ctx);
+}
+
+static void on_walked(void *ctx, unsigned number, const struct heap_walk_facts *facts)
+{
+	struct collection *c = ctx;
+	char pause[64] = "for a time that is not known";
+
+	if (!may_say(c))
+		return;
+	if (facts->pause_ns >= 0)
+		snprintf(pause, sizeof(pause), "for %.1f ms", (double)facts->pause_ns / 1e6);
+	log_info("heap walk %u of %u: %" PRIu64 " objects; the process stood still %s", number,
+		 c->settings->heap_walks, facts->objects, pause);
+}
+
+static void on_walks_done(void *ctx, enum heap_walk_why why)
+{
+	struct collection *c = ctx;
+
+	if (why != HEAP_WALK_DONE) {
+		collect_progress_clear(c->settings->quiet);
+		log_error(why == HEAP_WALK_TIMEOUT
+				  ? "the heap was not walked in time; what came is reported"
+				  : "the heap was not walked again: the process did not answer");
+		c->facts.heap_failed = true;
+	}
+	if (c->settings->heap_only && !c->facts.stop_ns)
+		collection_stop(c);
+}
+
+static const struct heap_walk_events walk_events = { on_walk_ready, on_walked, on_walks_done };
+
+/* Each walk stops the process: that is said before. */
+static bool start_walks(struct collection *c)
+{
+	const struct collect_settings *s = c->settings;
+	struct heap_walk_config config = {
+		.source = c->who->source,
+		.walks = s->heap_walks,
+		.apart_ms = HEAP_WALK_APART_MS,
+		.timeout_ms = s->timeout_ms,
+	};
+	const char **sockets = borrow_sockets(c, &config.socket_count);
+
+	if (may_say(c))
+		log_info("the heap is walked %s: %s a full collection, for which the whole process "
+			 "stands still",
+			 s->heap_walks == 1 ? "once" : "twice, 2 s apart",
+			 s->heap_walks == 1 ? "that is" : "each is");
+	config.sockets = sockets;
+	if (sockets)
+		c->walk = heap_walk_start(c->loop, &config, &walk_events, c);
+	free(sockets);
+	if (c->walk)
+		return true;
+	log_error("cannot walk the heap: out of memory");
 	c->facts.end.why = SESSION_NO_MEMORY;
 	finish(c);
 	return false;
@@ -609,13 +688,18 @@ struct collection *collection_start(uv_loop_t *loop, const struct collect_settin
 	}
 	uv_timer_init(loop, &c->timer);
 	c->timer.data = c;
-	start_session(c);
+	if (settings->heap_walks)
+		start_walks(c);
+	else
+		start_session(c);
 	return c;
 }
 
 void collection_get_state(const struct collection *c, struct collection_state *ret)
 {
 	const struct nt_stats *stats = collect_stream_stats(c->stream);
+	uint64_t objects = 0;
+	unsigned walk = c->walk ? heap_walk_progress(c->walk, &objects) : 0;
 
 	*ret = (struct collection_state){
 		.started = c->facts.started,
@@ -628,6 +712,8 @@ void collection_get_state(const struct collection *c, struct collection_state *r
 		.events = stats->events,
 		.lost = stats->lost,
 		.rundown_bytes = stats->bytes - c->facts.stop_bytes,
+		.heap_walk = walk,
+		.heap_objects = objects,
 	};
 }
 

@@ -44,6 +44,8 @@ struct collection_state {
 	uint64_t start_ns, stop_ns; /* uv_hrtime() */
 	uint64_t bytes, events, lost;
 	uint64_t rundown_bytes; /* since the stop */
+	unsigned heap_walk; /* the walk of the heap that goes on; 0: none */
+	uint64_t heap_objects; /* of it, so far */
 };
 
 void collection_get_state(const struct collection *c, struct collection_state *ret);

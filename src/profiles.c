@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "analyzers/analyzer.h"
+#include "src/heap_walk.h"
 #include "src/ipc_wire.h"
 
 #define KEYWORD_GC UINT64_C(0x1)
@@ -63,6 +64,10 @@ static const struct entry counters[] = {
 	  "RefreshInterval=1;MaxTimeSeries=1000;MaxHistograms=20" },
 	{ 0 },
 };
+static const struct entry heap_tasks[] = {
+	{ PROVIDER_RUNTIME, HEAP_WALK_KEYWORDS, HEAP_WALK_LEVEL, NULL },
+	{ 0 },
+};
 static const struct entry database[] = {
 	{ PROVIDER_TPL, 0x80, 4, NULL },
 	{ "Microsoft-Diagnostics-DiagnosticSource", 0x3, 5, DATABASE_SPECS },
@@ -104,6 +109,9 @@ static const struct {
 	  KEYWORD_GC },
 	{ { "http", "requests served and sent, name look-ups, connections" },
 	  http,
+	  IPC_RUNDOWN_DEFAULT },
+	{ { PROFILE_HEAP, "every pending async chain, by walks of the heap (as --heap)" },
+	  heap_tasks,
 	  IPC_RUNDOWN_DEFAULT },
 	{ { "database", "commands of ADO.NET and Entity Framework" },
 	  database,
@@ -262,4 +270,18 @@ bool profile_add_list(struct provider_set *set, const char *list, uint64_t *rund
 	if (ok)
 		*rundown = keywords;
 	return ok;
+}
+
+bool profile_list_has(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *p = list; *p;) {
+		size_t n = strcspn(p, ",");
+
+		if (n == len && strncasecmp(p, name, n) == 0)
+			return true;
+		p += n + (p[n] == ',');
+	}
+	return false;
 }

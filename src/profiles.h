@@ -9,6 +9,9 @@
 
 #include "src/providers.h"
 
+/* Its session has to be watched: see heap_walk.h. */
+#define PROFILE_HEAP "heap-tasks"
+
 struct profile {
 	const char *name, *summary;
 };
@@ -22,6 +25,9 @@ bool profile_get(size_t i, struct profile *ret);
  */
 bool profile_add_list(struct provider_set *set, const char *list, uint64_t *rundown,
 		      struct provider_error *reterr);
+
+/* Whether the list has that profile. */
+bool profile_list_has(const char *list, const char *name);
 
 /* What the three main analyzers want: cpu, gc, tasks. */
 bool profile_add_default(struct provider_set *set, struct provider_error *reterr);

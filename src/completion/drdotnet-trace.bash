@@ -25,7 +25,7 @@ _drdotnet_trace()
 	fi
 	if [[ $command == collect && $previous == --profile ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "default cpu gc alloc tasks locks threadpool \
-			threads exceptions jit counters http database all dotnet-common \
+			threads exceptions jit counters http database heap-tasks all dotnet-common \
 			dotnet-sampled-thread-time cpu-sampling gc-verbose gc-collect" -- "$current")
 		return
 	fi

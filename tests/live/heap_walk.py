@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""collect --heap on a program that got stuck before we came: the heap alone shows every chain.
+
+Short: .NET 10; DRD_LONG: all of them.  The second walk of .NET 8 has names for its types, and one
+that ends early leaves nothing behind.
+"""
+import json
+import os
+import signal
+import time
+
+import live
+from live import check
+
+LATE_S = 5  # all 25 requests are stuck by then
+CHAIN = ["Shop.Stuck.FetchPriceAsync", "Shop.Stuck.PriceOrderAsync",
+         "Shop.Stuck.HandleRequestAsync"]
+NEVER = "static field 'never', TaskCompletionSource<int>"
+
+
+def rows(report):
+    return {row["method"]: row for row in report.get("tasks", {}).get("pending") or []}
+
+
+def same(row, **want):
+    return all(row.get(k) == v for k, v in want.items())
+
+
+def judge(target, report, walks):
+    """25 + 1 chains, 3 that wait for a semaphore, and a loop that is well."""
+    found = rows(report)
+    names = ["Shop.Stuck." + n for n in ("HandleRequestAsync", "PriceOrderAsync", "WaitGateAsync",
+                                         "HealthyAsync")]
+    if not check(sorted(found) == sorted(names), target + ": nothing else is pending", found):
+        return
+    handle, price, gate, healthy = (found[n] for n in names)
+    stuck = True if walks == 2 else None
+    check(same(handle, count=25, chain=CHAIN, leaf="source", kept_by=NEVER, stuck=stuck,
+               state="stuck" if stuck else "pending"), target + ": requests", handle)
+    check(same(price, count=1, chain=CHAIN[:2], state="blocked", stuck=stuck),
+          target + ": the blocked thread", price)
+    check(same(gate, count=3, leaf="semaphore", stuck=stuck), target + ": semaphore", gate)
+    check(same(healthy, count=1, leaf="delay", state="pending"), target + ": timer loop", healthy)
+    ids = [f["id"] for f in report["findings"]]
+    check(("tasks.stuck" in ids) == (walks == 2), target + ": finding", ids)
+    check(("tasks.one-walk" in ids) == (walks == 1), target + ": one walk is no proof", ids)
+    check(not any("HealthyAsync" in f["title"] for f in report["findings"]),
+          target + ": the timer loop is not reported", report["findings"])
+    seen = report["tasks"]["heap"]["walks"]
+    check(len(seen) == walks, target + ": walks", seen)
+    for walk in seen:
+        check(walk["complete"] and not walk["lost_events"], target + ": walk is whole", walk)
+        check(walk["objects_without_type_name"] * 100 < walk["objects"],
+              target + ": types have names", walk)
+    if walks == 2:
+        check(handle["same_objects"] == 25, target + ": the same objects, wherever they moved",
+              handle)
+
+
+def collect(app, folder, *args):
+    trace = os.path.join(folder, "heap.nettrace.zst")
+    r = live.run("collect", "-p", app.pid, "-o", trace, "--force", "--json", *args)
+    check(r.code == 0, "it ends by itself, well", r)
+    check("stands still" in r.err, "the cost is said beforehand", r.err)
+    check("stood still for" in r.err, "and what it was", r.err)
+    return r.json(), trace
+
+
+def one(target, folder):
+    with live.shop(target, "stuck") as app:
+        time.sleep(LATE_S)
+        report, trace = collect(app, folder, "--heap")
+        judge(target, report, 2)
+        again = live.run("report", "--json", trace)
+        judge(target + ", from the file", again.json(), 2)
+        # D#5116: what was told once is told again.
+        report, _ = collect(app, folder, "--heap", "--walks", "1")
+        judge(target + ", again", report, 1)
+
+
+def interrupted(target, folder):
+    """Ctrl-C between the walks: what came is reported, and the next session works."""
+    with live.shop(target, "stuck") as app:
+        run = live.Running("collect", "-p", app.pid, "-o", os.path.join(folder, "cut.nettrace"),
+                           "--json", "--heap")
+        time.sleep(1)
+        run.signal(signal.SIGINT)
+        r = run.finish()
+        check(r.code == 0 and r.seconds < 10, "it stops between the walks", r)
+        walks = (json.loads(r.out or "{}").get("tasks", {}).get("heap") or {}).get("walks", [])
+        check(len(walks) == 1, "the first walk is reported", walks)
+        collect(app, folder, "--heap", "--walks", "1")
+
+
+def main():
+    with live.scratch() as folder:
+        for target in live.TARGETS[:-1] if live.LONG else ["net10"]:
+            one(target, folder)
+        if live.LONG:
+            interrupted("net10", folder)
+    live.done()
+
+
+main()
