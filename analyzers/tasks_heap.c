@@ -308,6 +308,8 @@ static int worst_first(const void *a, const void *b)
 	const struct an_heap_chain *x = &((const struct th_row *)a)->chain;
 	const struct an_heap_chain *y = &((const struct th_row *)b)->chain;
 
+	if ((x->leaf == AN_LEAF_CYCLE) != (y->leaf == AN_LEAF_CYCLE))
+		return x->leaf == AN_LEAF_CYCLE ? -1 : 1;
 	if (x->stuck != y->stuck)
 		return x->stuck ? -1 : 1;
 	if (can_be_stuck(x->leaf) != can_be_stuck(y->leaf))

@@ -38,6 +38,7 @@ enum an_leaf {
 /* Equal chains merged into one. */
 struct an_heap_chain {
 	uint64_t count; /* in the newest walk */
+	uint64_t calls; /* of the outermost method; it may wait for several at a time */
 	uint64_t count_before; /* in the one before it; 0 when there is only one */
 	uint64_t same; /* of these: the same objects in both, at the same addresses */
 	const char *method; /* the outermost; a phrase where no method is known */

@@ -398,6 +398,7 @@ static enum nt_status add_path(struct build *b, const struct class_ *head)
 	b->rows->chains += count;
 	if (at != NT_IDMAP_NONE) {
 		b->rows->rows[at].chain.count += count;
+		b->rows->rows[at].chain.calls += head->heads;
 		return NT_OK;
 	}
 	st = new_row(b->rows, top->hash, &row);
@@ -412,6 +413,7 @@ static enum nt_status add_path(struct build *b, const struct class_ *head)
 		object = b->n->nodes[b->classes[top->at].node].object;
 	}
 	row->chain.count = count;
+	row->chain.calls = head->heads;
 	row->chain.blocked = outer->blocked;
 	row->leaf = object;
 	st = set_leaf(b, &row->chain, leaf, object);
@@ -444,6 +446,7 @@ static enum nt_status add_cycle(struct build *b, uint32_t node)
 	at = nt_idmap_get(&b->rows->by_hash, hash);
 	if (at != NT_IDMAP_NONE) {
 		b->rows->rows[at].chain.count++;
+		b->rows->rows[at].chain.calls++;
 		return NT_OK;
 	}
 	st = new_row(b->rows, hash, &row);
@@ -453,7 +456,7 @@ static enum nt_status add_cycle(struct build *b, uint32_t node)
 		b->rows->beyond++;
 		return NT_OK;
 	}
-	row->chain.count = 1;
+	row->chain.count = row->chain.calls = 1;
 	row->sample = b->n->nodes[node].object;
 	st = set_leaf(b, &row->chain, AN_LEAF_CYCLE, AN_HEAP_NONE);
 	if (st == NT_OK)

@@ -175,7 +175,7 @@ static bool has_timer(const struct th_nodes *n, uint32_t object)
 static enum nt_status add_box(struct th_nodes *n, uint32_t box)
 {
 	bool self;
-	uint32_t awaited = find_awaited(n, box, &self), node, target;
+	uint32_t awaited = find_awaited(n, box, &self), node, target = AN_HEAP_NONE;
 	enum th_kind kind;
 	enum nt_status st;
 

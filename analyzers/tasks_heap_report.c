@@ -79,6 +79,7 @@ static void add_row(const struct an_heap_tasks *h, const struct an_heap_chain *c
 		an_add_bool(v, "stuck", c->stuck);
 	else
 		an_add_null(v, "stuck");
+	an_add_uint(v, "calls", c->calls);
 	add_optional(v, "count_before", h->compared, c->count_before);
 	add_optional(v, "same_objects", h->compared, c->same);
 }
@@ -192,12 +193,6 @@ static const char *advice(enum an_leaf leaf)
 	}
 }
 
-static const char *number(const struct an_heap_chain *c, struct an_report *out)
-{
-	return an_report_printf(out, c->count == 1 ? "%" PRIu64 " call" : "%" PRIu64 " calls",
-				c->count);
-}
-
 static bool add_finding(const struct an_heap_tasks *h, const struct an_heap_chain *c,
 			struct an_report *out)
 {
@@ -225,7 +220,10 @@ static bool add_finding(const struct an_heap_tasks *h, const struct an_heap_chai
 	if (!c->stuck || c->count < MANY_STUCK)
 		return false;
 	an_add_finding(out, AN_WARNING, "tasks.stuck",
-		       an_report_printf(out, "%s of %s do not get on", number(c, out), c->method),
+		       c->calls == 1
+			       ? an_report_printf(out, "A call of %s does not get on", c->method)
+			       : an_report_printf(out, "%" PRIu64 " calls of %s do not get on",
+						  c->calls, c->method),
 		       evidence(h, c, out), advice(c->leaf));
 	return true;
 }

@@ -20,6 +20,7 @@
 #include "src/trace_name.h"
 
 enum {
+	PATIENCE_MS = 10000, /* how often it is said that a walk takes long */
 	PROBE_MS = 2000, /* how long the events of tasks are counted */
 	NAMES_PAUSE = 5, /* between two rundowns, times what one takes */
 	MAX_TASKS_PER_S = 20000, /* more of them cost the process too much */
@@ -35,6 +36,8 @@ struct collection {
 	uv_timer_t timer; /* first the probe, then the duration */
 	struct session *session;
 	struct early_symbols *early;
+	bool walk_answers; /* the process can be reached: a walk may take its time */
+	unsigned waited_s; /* for the first one */
 	struct heap_walk *walk; /* NULL: none goes on or is to come */
 	struct collect_stream *stream;
 	struct out *report;
@@ -317,6 +320,7 @@ static void on_started(void *ctx, unsigned version, unsigned gave_up)
 	if (gave_up & IPC_GAVE_UP_FILTER)
 		collect_stream_filter(c->stream);
 	uv_update_time(c->loop);
+	uv_timer_stop(&c->timer);
 	if (should_probe(c)) {
 		collect_stream_count_tasks(c->stream, true);
 		uv_timer_start(&c->timer, on_probe, PROBE_MS, 0);
@@ -451,6 +455,8 @@ static bool start_session(struct collection *c)
 	};
 	const char **sockets = borrow_sockets(c, &config.socket_count);
 
+	if (c->walk_answers && config.timeout_ms < HEAP_WALK_ANSWER_MS)
+		config.timeout_ms = HEAP_WALK_ANSWER_MS;
 	config.sockets = sockets;
 	if (start_sampling(c))
 		leave_out_sampler(c, &config.collect);
@@ -468,9 +474,24 @@ static bool start_session(struct collection *c)
 
 /* --- walks of the heap --- */
 
-static void on_walk_ready(void *ctx)
+static void on_patience(uv_timer_t *timer)
 {
-	start_session(ctx);
+	struct collection *c = timer->data;
+
+	c->waited_s += PATIENCE_MS / 1000;
+	if (may_say(c))
+		log_info("heap walk 1 of %u goes on for %u s; the process stands still",
+			 c->settings->heap_walks, c->waited_s);
+}
+
+/* The answer comes when the walk has ended, as the runtime does both on one thread. */
+static void on_walk_ready(void *ctx, bool answers)
+{
+	struct collection *c = ctx;
+
+	c->walk_answers = answers;
+	if (start_session(c) && answers)
+		uv_timer_start(&c->timer, on_patience, PATIENCE_MS, PATIENCE_MS);
 }
 
 static void on_walked(void *ctx, unsigned number, const struct heap_walk_facts *facts)

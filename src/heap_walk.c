@@ -113,7 +113,7 @@ static void wait_for_walk(struct heap_walk *w)
 	w->state = ST_WALKING;
 	w->objects_before = w->objects;
 	uv_update_time(w->loop);
-	uv_timer_start(&w->timer, on_timer, w->config.timeout_ms, 0);
+	uv_timer_start(&w->timer, on_timer, HEAP_WALK_STALL_MS, 0);
 }
 
 /* --- the helping session: empty, stopped as soon as it is there --- */
@@ -143,7 +143,7 @@ static void on_end(void *ctx, const struct session_end *end)
 	if (flushing) {
 		/* Who cannot be reached is told so by the session itself. */
 		w->state = ST_OPENING;
-		w->events->ready(w->ctx);
+		w->events->ready(w->ctx, end->started);
 	} else if (!end->started) {
 		over(w, HEAP_WALK_FAILED);
 	}
@@ -164,7 +164,8 @@ static bool start_helper(struct heap_walk *w, const struct ipc_provider *provide
 			.providers = provider,
 			.provider_count = 1,
 		},
-		.timeout_ms = w->config.timeout_ms,
+		.timeout_ms = w->state == ST_FLUSHING ? w->config.timeout_ms
+							: HEAP_WALK_ANSWER_MS,
 		.stop_timeout_ms = STOP_MS,
 	};
 

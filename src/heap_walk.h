@@ -31,6 +31,10 @@ enum {
 	HEAP_WALK_LEVEL = 5,
 	HEAP_WALK_BUFFER_MB = 1024, /* a walk is in the runtime's buffer before any of it is read */
 	HEAP_WALK_APART_MS = 2000,
+	/* The runtime answers who opens such a session when the walk has ended: of a large heap, in
+	 * minutes. */
+	HEAP_WALK_ANSWER_MS = 600 * 1000,
+	HEAP_WALK_STALL_MS = 60 * 1000, /* without another object: something is wrong */
 };
 
 struct heap_walk;
@@ -48,7 +52,11 @@ enum heap_walk_why {
 
 /* All from the loop or from heap_walk_push(). */
 struct heap_walk_events {
-	void (*ready)(void *ctx); /* the session may be opened now; once */
+	/*
+	 * The session may be opened now; once.  answers: the process is there and answers, so it is
+	 * worth to wait for as long as HEAP_WALK_ANSWER_MS.
+	 */
+	void (*ready)(void *ctx, bool answers);
 	void (*walked)(void *ctx, unsigned number, const struct heap_walk_facts *facts); /* 1, 2 */
 	void (*done)(void *ctx, enum heap_walk_why why); /* last and once */
 };
@@ -59,7 +67,7 @@ struct heap_walk_config {
 	const struct ipc_source *source; /* instead of sockets; NULL: none */
 	unsigned walks; /* 1 or 2 */
 	uint64_t apart_ms; /* between the end of the first and the second */
-	uint64_t timeout_ms; /* to connect, and for a walk to begin or to go on */
+	uint64_t timeout_ms; /* for a process to show that it answers */
 };
 
 /* The config is copied.  NULL: out of memory. */

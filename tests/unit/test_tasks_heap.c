@@ -329,6 +329,7 @@ static void parts_of_combinations_are_found(void **state)
 	assert_int_equal(rows(), 3);
 	assert_string_equal(chain(0), "Part,Task.WhenAll,Main");
 	assert_int_equal(number(0, "count"), 2);
+	assert_int_equal(number(0, "calls"), 1);
 	assert_string_equal(chain(1), "Other,Task.WhenAll,Main");
 	assert_string_equal(chain(2), "Task.WhenAny,Racer");
 	assert_true(boxes[0] != 0);
