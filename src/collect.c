@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/collect.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "src/collect_feed.h"
@@ -17,6 +21,8 @@ enum {
 	LOOK_MS = 1000, /* for what should be said at once */
 	SAME_MS = 250, /* timeout(1) signals us and then our group: that is one wish, not two */
 };
+
+enum { NEEDED_DESCRIPTORS = 16 };
 
 enum { MAX_FEEDS = 2, MAX_ITEMS = 1024 /* at once and in all: each has a file open */ };
 
@@ -344,10 +350,32 @@ static int record(struct collect *c)
 	return c->code != EXIT_DONE ? c->code : child_code(c);
 }
 
+/* libuv ends the whole program when it gets none of the descriptors that it needs. */
+static bool has_descriptors(void)
+{
+	int fds[NEEDED_DESCRIPTORS / 2][2], n = 0, most = NEEDED_DESCRIPTORS / 2;
+
+	while (n < most && pipe2(fds[n], O_CLOEXEC) == 0)
+		n++;
+	for (int i = 0; i < n; i++) {
+		close(fds[i][0]);
+		close(fds[i][1]);
+	}
+	if (n == most)
+		return true;
+	log_error("cannot collect: %s", strerror(EMFILE));
+	log_advice("'ulimit -n' must allow for %d more", NEEDED_DESCRIPTORS);
+	return false;
+}
+
 int collect_run(const struct collect_settings *s, const struct collect_plan *plan)
 {
-	struct collect *c = calloc(1, sizeof(*c));
+	struct collect *c;
 	int code = EXIT_FAILED;
+
+	if (!has_descriptors())
+		return EXIT_FAILED;
+	c = calloc(1, sizeof(*c));
 
 	if (!c || uv_loop_init(&c->loop) != 0) {
 		log_error("cannot collect: out of memory");

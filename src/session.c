@@ -2,9 +2,11 @@
 #include "src/session.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/ipc_conn.h"
 
@@ -26,6 +28,7 @@ struct session {
 	uv_timer_t timer; /* starting: next try; stopping: the limit */
 	unsigned open; /* connections and handles not yet closed */
 	bool closing, stop_failed;
+	int spare; /* a descriptor kept for the stop, should there be no other then; -1 none */
 	char **sockets;
 	size_t socket_count, socket;
 	struct ipc_source source; /* where there are no sockets */
@@ -57,6 +60,8 @@ static void release(struct session *s)
 	void (*closed)(void *ctx) = s->closed;
 	void *ctx = s->closed_ctx;
 
+	if (s->spare >= 0)
+		close(s->spare);
 	for (size_t i = 0; i < s->socket_count; i++)
 		free(s->sockets[i]);
 	free(s->sockets);
@@ -179,6 +184,9 @@ void session_stop(struct session *s)
 	uv_update_time(s->timer.loop);
 	uv_timer_start(&s->timer, on_stop_timeout, s->stop_timeout_ms, 0);
 	n = ipc_put_stop(s->request, sizeof(s->request), s->id);
+	if (s->spare >= 0)
+		close(s->spare);
+	s->spare = -1;
 	s->stop = open_conn(s, n, 0, &stop_events);
 	if (!s->stop) {
 		over(s, SESSION_NO_MEMORY);
@@ -344,6 +352,7 @@ struct session *session_start(uv_loop_t *loop, const struct session_config *conf
 
 	if (!s)
 		return NULL;
+	s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (config->source)
 		s->source = *config->source;
 	s->sockets = calloc(config->socket_count + 1, sizeof(*s->sockets));

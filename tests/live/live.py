@@ -24,7 +24,9 @@ TARGETS = ["net31", "net8", "net9", "net10", "net11", "aot10"]
 
 failures = []
 
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, what we start would ignore it
+# Under nohup, or in the background of a script, what we start would ignore them.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def skip(why):
