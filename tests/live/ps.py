@@ -3,11 +3,13 @@
 """ps: which processes there are, of which runtime, and why one cannot be traced."""
 
 import os
+import re
 import resource
+import shutil
 import signal
 import subprocess
 
-from live import (App, check, done, freeze, parts, run, scratch, shop, skip, wait_until,
+from live import (PROGRAM, App, check, done, freeze, parts, run, scratch, shop, skip, wait_until,
                   workload)
 
 VERSIONS = {"net31": "3.1.", "net8": "8.", "net9": "9.", "net10": "10.", "net11": "11.",
@@ -75,6 +77,23 @@ def not_traceable(folder):
         check(p and p["traceable"] is False and "stopped" in p["why_not"], "stopped: says so", p)
 
 
+def unreadable(folder):
+    """Kernel threads, and processes of others: passed over, and counted with -v."""
+    if os.geteuid() != 0:
+        print("not tried: entries that cannot be read (needs root)")
+        return
+    public = os.path.join(folder, "tool")
+    shutil.copy(PROGRAM, public)
+    os.chmod(folder, 0o755)
+    with shop("net10", "idle"):
+        r = subprocess.run([public, "ps", "-v"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True, check=False, stdin=subprocess.DEVNULL,
+                           preexec_fn=lambda: (os.setgroups([]), os.setgid(65534), os.setuid(65534)))
+        m = re.search(r"(\d+) processes looked at, (\d+) of them not readable", r.stderr)
+        check(r.returncode == 0 and m, "unreadable: counted", r)
+        check(m and 0 < int(m.group(2)) <= int(m.group(1)), "unreadable: some are", r)
+
+
 def own_directory(folder):
     own = os.path.join(folder, "own")
     os.mkdir(own)
@@ -136,5 +155,5 @@ if __name__ == "__main__":
         skip("there is no /proc")
     with scratch() as folder:
         parts((all_runtimes,))
-        parts((not_traceable, own_directory, namespaces), folder)
+        parts((not_traceable, own_directory, namespaces, unreadable), folder)
     done()

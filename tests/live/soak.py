@@ -15,7 +15,7 @@ import struct
 import subprocess
 import time
 
-from live import (LONG, PROGRAM, Running, check, done, in_process_sessions, scratch, shop, sockets,
+from live import (LONG, PROGRAM, Running, check, done, freeze, in_process_sessions, scratch, shop, sockets,
                   wait_until)
 
 RUNS, KILLS = (1000, 200) if LONG else (24, 8)
@@ -99,7 +99,8 @@ def ask(app, command, payload):
 
 
 def sessions_to_be_had(app):
-    """How many sessions can be opened: those that are left over are missing."""
+    """How many sessions can be opened: those that are left over are missing.  Nothing is written in
+    them, so they stay: the process is of no use afterwards."""
     name = "Microsoft-Windows-DotNETRuntime\0"
     nothing = struct.pack("<IIBI", 1, 1, 0, 1) + struct.pack("<QI", 0, 1)
     nothing += struct.pack("<I", len(name)) + name.encode("utf-16le") + struct.pack("<I", 0)
@@ -109,11 +110,9 @@ def sessions_to_be_had(app):
         if reply[17:18] != b"\0":
             s.close()
             break
-        opened.append((s, reply[20:28]))
-    for s, _ in opened:
+        opened.append(s)
+    for s in opened:
         s.close()
-    for _, session in opened:  # nothing is written, so nobody would notice that we are gone
-        ask(app, 1, session)[0].close()
     return len(opened)
 
 
@@ -140,8 +139,24 @@ def soak(app, folder, chance):
     check(killed.descriptors <= before.descriptors, "kills: no descriptor is left", before, killed)
     check(killed.threads <= before.threads, "kills: no thread is left", before, killed)
     check(sessions_to_be_had(app) == LIMIT, "no session is left over")
-    settle(app)
     return (after.rss - before.rss) / (RUNS - WARM)
+
+
+def cancelled():
+    """Ended before the runtime has answered: the session that it opens then has no reader, and
+    nothing to write that would tell it."""
+    with shop("net10", "idle", 300) as app:
+        for _ in range(12 if LONG else 6):
+            freeze(app.pid)
+            r = Running("collect", "-p", app.pid, "-q", "-o", "none", "--profile", "gc",
+                        "--duration", "60s")
+            time.sleep(0.15)
+            r.signal(signal.SIGINT)
+            result = r.finish()
+            os.kill(app.pid, signal.SIGCONT)
+            check(result.code in (5, -signal.SIGINT), "cancelled: exit code", result)
+        wait_until("cancelled: no session is left open", lambda: in_process_sessions(app) == 0)
+        check(sessions_to_be_had(app) == LIMIT, "cancelled: no session is left over")
 
 
 def growth(command):
@@ -177,6 +192,7 @@ if __name__ == "__main__":
     seed = int(os.environ.get("DRD_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)
     print("DRD_SEED=%d" % seed)
     with scratch() as folder:
+        cancelled()
         with shop("net10", "cpu", 36000) as app:
             ours = soak(app, folder, random.Random(seed))
             check(app.process.poll() is None, "the process is alive")
