@@ -28,6 +28,7 @@ struct analysis {
 	const struct nt_perf *perf; /* NULL: no samples of perf_event_open() */
 	void (*measure)(void *ctx);
 	void *measure_ctx;
+	const struct fail_if *conditions;
 };
 
 const char *analysis_section(size_t i)
@@ -70,9 +71,11 @@ static void choose(struct analysis *a, const char *const *sections, size_t count
 	for (size_t i = 0; an_classes[i] && n < MAX_CLASSES; i++) {
 		const struct an_class *c = an_classes[i];
 
-		if (c->asked_only && !count)
+		bool needed = fail_if_needs(a->conditions, c->name);
+
+		if (c->asked_only && !count && !needed)
 			continue;
-		if (c == &an_class_trace || report_chosen(&a->choice, c->name))
+		if (c == &an_class_trace || needed || report_chosen(&a->choice, c->name))
 			a->classes[n++] = c;
 	}
 }
@@ -176,12 +179,13 @@ const char *analysis_load_trailer(struct analysis *a, const uint8_t *block, size
 }
 
 struct analysis *analysis_new(const struct an_options *options, const char *const *sections,
-			      size_t count)
+			      size_t count, const struct fail_if *conditions)
 {
 	struct analysis *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return NULL;
+	a->conditions = conditions;
 	choose(a, sections, count);
 	a->choice.top = options->top;
 	a->cputime = an_cputime_new(&nt_alloc_default);
@@ -268,6 +272,7 @@ int analysis_print(struct analysis *a, struct out *out, enum report_format forma
 					.watched_ns = a->threads ? a->threads->watched_ns : 0 };
 	struct an_report *r = an_report_new(NULL);
 	enum nt_status st = NT_ENOMEM;
+	int code = EXIT_FAILED;
 
 	if (r && a->perf)
 		st = an_engine_perf(a->engine, a->perf);
@@ -279,14 +284,17 @@ int analysis_print(struct analysis *a, struct out *out, enum report_format forma
 		add_child(r, child);
 	if (st == NT_OK)
 		st = an_report_status(r);
-	if (st == NT_OK && format == REPORT_JSON)
-		report_json(out, an_report_borrow_root(r));
-	else if (st == NT_OK)
-		report_text(out, an_report_borrow_root(r), &a->choice);
-	else
+	if (st == NT_OK)
+		code = fail_if_judge(a->conditions, an_report_borrow_root(r)) ? EXIT_CONDITION
+									      : EXIT_DONE;
+	if (st != NT_OK)
 		log_error("cannot make the report: %s", nt_status_name(st));
+	else if (out && format == REPORT_JSON)
+		report_json(out, an_report_borrow_root(r));
+	else if (out)
+		report_text(out, an_report_borrow_root(r), &a->choice);
 	an_report_free(r);
-	return st == NT_OK ? EXIT_DONE : EXIT_FAILED;
+	return code;
 }
 
 int analysis_fault(const struct nt_decoder *d, const char *file)

@@ -15,6 +15,7 @@
 #include "analyzers/cputime.h"
 #include "nettrace/nettrace.h"
 #include "nettrace/perf_store.h"
+#include "src/fail_if.h"
 #include "src/output.h"
 #include "src/report_out.h"
 
@@ -24,10 +25,11 @@ enum report_format { REPORT_TEXT, REPORT_JSON };
 
 /*
  * sections: names, count of them; 0 means all.  They must be valid, see analysis_unknown_section(),
- * and live as long as the analysis.  NULL: out of memory.
+ * and live as long as the analysis.  conditions: judged by analysis_print(); the sections they need
+ * are analysed as well; NULL: none.  NULL: out of memory.
  */
 struct analysis *analysis_new(const struct an_options *options, const char *const *sections,
-			      size_t count);
+			      size_t count, const struct fail_if *conditions);
 struct analysis *analysis_free(struct analysis *a); /* returns NULL */
 
 /* The first of the names that is no section, or NULL when all are. */
@@ -90,9 +92,10 @@ struct analysis_child {
 };
 
 /*
- * Prints the report of what was pushed so far.  file: the name to show, or NULL.  Returns an
- * exit code: EXIT_DONE, or EXIT_FAILED when out of memory (said).  Faults of the stream are the
- * caller's to report: see analysis_fault().
+ * Prints the report of what was pushed so far; out NULL: it is only judged.  file: the name to
+ * show, or NULL.  Returns an exit code: EXIT_DONE; EXIT_CONDITION when a condition holds (said);
+ * EXIT_FAILED when out of memory (said).  Faults of the stream are the caller's to report: see
+ * analysis_fault().
  */
 int analysis_print(struct analysis *a, struct out *out, enum report_format format, const char *file,
 		   const struct analysis_child *child);

@@ -51,6 +51,8 @@ struct collect_args {
 	struct an_limits limits; /* what becomes of it */
 	int cpu_source; /* enum collect_cpu_source */
 	uint64_t cpu_frequency;
+	struct opt_list fail_if;
+	int fail_on; /* enum fail_on */
 	uint64_t timeout_ns, stop_timeout_ns;
 };
 
@@ -163,6 +165,11 @@ static const struct opt_spec collect_options[] = {
 	  OPT_ENUM(struct collect_args, cpu_source, cpu_sources) },
 	{ "cpu-frequency", 0, "HZ", "kernel samples in a second of CPU time (default 499)",
 	  OPT_UINT(struct collect_args, cpu_frequency), .min = PERF_MIN_HZ, .max = PERF_MAX_HZ },
+	{ "fail-if", 0, "EXPR",
+	  "exit code 4 if that holds: 'gc.pause_p99_ms > 100 or events.lost > 0'",
+	  OPT_LIST(struct collect_args, fail_if) },
+	{ "fail-on", 0, "SEVERITY", "exit code 4 at a finding of that severity: critical, warning",
+	  OPT_ENUM(struct collect_args, fail_on, fail_on_names) },
 	{ "timeout", 0, "TIME", "how long the process may take to begin (default 10s)",
 	  OPT_DURATION(struct collect_args, timeout_ns), .min = NS_PER_MS, .max = 3600 * SECOND },
 	{ "stop-timeout", 0, "TIME", "how long it may take to end the trace (default 2m)",
@@ -423,6 +430,7 @@ struct choice {
 	struct provider_set set;
 	struct event_ids_set ids;
 	uint64_t rundown;
+	struct fail_if conditions;
 };
 
 static bool names_sampler(const struct opt_list *providers)
@@ -471,6 +479,7 @@ static int run_with(const struct collect_args *args, const struct choice *choice
 		.cpu_source = (enum collect_cpu_source)args->cpu_source,
 		.cpu_frequency = (unsigned)args->cpu_frequency,
 		.keep_sampler = args->view != AN_VIEW_CPU || names_sampler(&args->providers),
+		.conditions = &choice->conditions,
 		.quiet = args->quiet,
 		.resume = args->resume,
 	};
@@ -524,6 +533,8 @@ static int collect(const struct command *cmd, struct collect_args *args, const c
 	if (code < 0)
 		code = choose_filters(cmd, args, &choice.set, &choice.ids);
 	if (code < 0)
+		code = fail_if_parse(&choice.conditions, cmd, &args->fail_if, args->fail_on);
+	if (code < 0)
 		code = collect_plan_make(cmd, &wish, &planned);
 	if (code < 0) {
 		limit_unattended(args, command != NULL);
@@ -536,6 +547,7 @@ static int collect(const struct command *cmd, struct collect_args *args, const c
 	collect_plan_done(&planned);
 	provider_set_done(&choice.set);
 	event_ids_done(&choice.ids);
+	fail_if_done(&choice.conditions);
 	return code;
 }
 

@@ -22,6 +22,11 @@ struct report_args {
 	int format; /* enum report_format */
 	bool json;
 	bool force;
+	struct opt_list fail_if;
+	int fail_on; /* enum fail_on */
+	bool list_values;
+	struct an_limits limits; /* what becomes of --limit */
+	struct fail_if conditions;
 };
 
 static const char *const views[] = {
@@ -45,6 +50,13 @@ static const struct opt_spec report_options[] = {
 	  OPT_STRING(struct report_args, output) },
 	{ "force", 0, NULL, "replace an existing output file",
 	  OPT_FLAG(struct report_args, force) },
+	{ "fail-if", 0, "EXPR",
+	  "exit code 4 if that holds: 'gc.pause_p99_ms > 100 or events.lost > 0'",
+	  OPT_LIST(struct report_args, fail_if) },
+	{ "fail-on", 0, "SEVERITY", "exit code 4 at a finding of that severity: critical, warning",
+	  OPT_ENUM(struct report_args, fail_on, fail_on_names) },
+	{ "list-values", 0, NULL, "print what --fail-if can name, and end",
+	  OPT_FLAG(struct report_args, list_values) },
 	{ "zstd-window", 0, "LOG",
 	  "allow compressed input that needs 2^LOG bytes of memory (default 25)",
 	  OPT_UINT(struct report_args, zstd_window), .min = INPUT_WINDOW_LOG_MIN,
@@ -91,12 +103,13 @@ static void load_after(const struct input *in, struct analysis *a, const char **
 }
 
 static int analyse(struct input *in, struct out *o, const struct report_args *args,
-		   const struct opt_operands *words, const struct an_limits *limits)
+		   const struct opt_operands *words)
 {
 	const struct an_options options = { .top = args->top,
 					    .view = (enum an_view)args->view,
-					    .limits = limits };
-	struct analysis *a = analysis_new(&options, words->v + 1, words->count - 1);
+					    .limits = &args->limits };
+	struct analysis *a =
+		analysis_new(&options, words->v + 1, words->count - 1, &args->conditions);
 	const char *why = NULL;
 	int code, printed;
 
@@ -120,15 +133,14 @@ static int analyse(struct input *in, struct out *o, const struct report_args *ar
 }
 
 /* The output is opened first: nobody waits for an analysis that has nowhere to go. */
-static int work(const struct report_args *args, const struct opt_operands *words,
-		const struct an_limits *limits)
+static int work(const struct report_args *args, const struct opt_operands *words)
 {
 	struct input *in = input_open(words->v[0], (unsigned)args->zstd_window);
 	struct out *o = in ? out_open(args->output, args->force) : NULL;
 	int code = EXIT_FAILED;
 
 	if (o)
-		code = analyse(in, o, args, words, limits);
+		code = analyse(in, o, args, words);
 	input_close(in);
 	if (!o)
 		return code;
@@ -149,6 +161,16 @@ static int wrong_section(const struct command *cmd, const char *word)
 	return opt_usage_error(cmd, "'%s' is no section: %s", word, list);
 }
 
+static int list_values(const struct report_args *args)
+{
+	struct out *o = out_open(args->output, args->force);
+
+	if (!o)
+		return EXIT_FAILED;
+	fail_if_list(o, args->json || args->format == REPORT_JSON);
+	return out_close(o, EXIT_DONE);
+}
+
 static int check_words(const struct command *cmd, const struct opt_operands *words)
 {
 	const char *unknown;
@@ -165,20 +187,24 @@ static int run_report(const struct command *cmd, int argc, char **argv)
 {
 	struct report_args args = { .top = 20, .zstd_window = INPUT_WINDOW_LOG };
 	struct opt_operands words;
-	struct an_limits limits;
 	int code = opt_parse(cmd, argc, argv, &args, &words);
 
+	if (code < 0 && args.list_values)
+		code = list_values(&args);
 	if (code < 0)
 		code = check_words(cmd, &words);
 	if (code < 0)
-		code = limits_of(cmd, &args.limit, &limits);
+		code = limits_of(cmd, &args.limit, &args.limits);
 	if (code < 0 && args.output && out_same_file(args.output, words.v[0]))
 		code = opt_usage_error(cmd, "the report would replace the trace '%s'", words.v[0]);
+	if (code < 0)
+		code = fail_if_parse(&args.conditions, cmd, &args.fail_if, args.fail_on);
 	if (code < 0) {
 		if (args.json)
 			args.format = REPORT_JSON;
-		code = work(&args, &words, &limits);
+		code = work(&args, &words);
 	}
+	fail_if_done(&args.conditions);
 	opt_done(cmd, &args, &words);
 	return code;
 }

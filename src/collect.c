@@ -44,11 +44,11 @@ struct collect {
 	int code; /* the worst so far */
 };
 
-/* The code that says most: a failure more than a partial result. */
+/* The code that says most: a failure more than a condition, and that more than a partial result. */
 static int worse(int a, int b)
 {
 	static const int rank[] = {
-		[EXIT_DONE] = 0,  [EXIT_CONDITION] = 1,	  [EXIT_PARTIAL] = 2,
+		[EXIT_DONE] = 0,  [EXIT_PARTIAL] = 1,	  [EXIT_CONDITION] = 2,
 		[EXIT_USAGE] = 3, [EXIT_UNREACHABLE] = 4, [EXIT_FAILED] = 5,
 	};
 

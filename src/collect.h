@@ -53,6 +53,7 @@ struct collect_settings {
 	enum collect_cpu_source cpu_source;
 	bool keep_sampler; /* the runtime's, next to the samples of the kernel */
 	unsigned cpu_frequency; /* samples of the kernel, in a second of CPU time */
+	const struct fail_if *conditions; /* for exit code 4; NULL: none */
 	bool quiet;
 	bool resume; /* a runtime that waits at the port we reach it by is told to go on */
 };

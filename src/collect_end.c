@@ -196,7 +196,7 @@ static int print_report(const struct collect_settings *s, const struct collect_f
 	struct an_provider *enabled;
 	int code;
 
-	if (!take_report)
+	if (!take_report && fail_if_is_empty(s->conditions))
 		return EXIT_DONE;
 	enabled = enabled_providers(&s->session, facts->without_sampler);
 	analysis_set_enabled(a, enabled);
@@ -207,9 +207,10 @@ static int print_report(const struct collect_settings *s, const struct collect_f
 	code = analysis_print(a, take_report, s->format, facts->path, child);
 	analysis_set_enabled(a, NULL);
 	free(enabled);
-	if (code == EXIT_DONE)
+	if (take_report && code != EXIT_FAILED)
 		return out_close(take_report, code);
-	out_discard(take_report);
+	if (take_report)
+		out_discard(take_report);
 	return code;
 }
 

@@ -135,7 +135,7 @@ struct collect_stream *collect_stream_open(uv_loop_t *loop, const struct collect
 	s->settings = settings;
 	s->events = events;
 	s->ctx = ctx;
-	s->analysis = analysis_new(&settings->options, NULL, 0);
+	s->analysis = analysis_new(&settings->options, NULL, 0, settings->conditions);
 	if (settings->stop_event)
 		s->stop_when = stop_when_new(settings->stop_event);
 	if (!settings->quiet && collect_live_is_useful(&settings->session))

@@ -39,8 +39,8 @@ static const char main_notes[] =
 	"  drdotnet-trace report api.nettrace\n"
 	"\n"
 	"exit codes:\n"
-	"  0 done   1 failed   2 wrong usage   3 the result is partial   5 cannot reach the "
-	"target\n";
+	"  0 done   1 failed   2 wrong usage   3 the result is partial   4 a condition holds\n"
+	"  5 cannot reach the target\n";
 
 static int print_help(void)
 {

@@ -216,7 +216,7 @@ const char *opt_parse_size(const char *text, uint64_t *ret_bytes)
 	return NULL;
 }
 
-enum { NEAR_MAX_WORD = 40 };
+enum { NEAR_MAX_WORD = 64 };
 
 static size_t least(size_t a, size_t b)
 {

@@ -193,7 +193,7 @@ int stack_run(const struct stack_wish *w)
 		say_stopped(w->target);
 		return EXIT_UNREACHABLE;
 	}
-	a = analysis_new(&options, sections, SECTIONS);
+	a = analysis_new(&options, sections, SECTIONS, NULL);
 	if (!a) {
 		log_error("cannot take stacks: out of memory");
 		return EXIT_FAILED;
