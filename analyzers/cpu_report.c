@@ -253,6 +253,16 @@ static const struct cpu_thread_total *next_thread(const struct cpu *c, struct cp
 
 enum { MAX_THREAD_ROWS = 1000 };
 
+/* As the samples have it, or the OS; NULL: unknown. */
+static const char *name_of(const struct cpu *c, const struct cpu_thread *t)
+{
+	const struct an_cpu_time *time = c->shared->cpu_time;
+
+	if (*t->name)
+		return t->name;
+	return time && time->name ? time->name(time->ctx, t->id) : NULL;
+}
+
 static void add_threads(const struct cpu *c, struct cpu_totals *t, unsigned states,
 			struct an_value *cpu)
 {
@@ -265,16 +275,18 @@ static void add_threads(const struct cpu *c, struct cpu_totals *t, unsigned stat
 		size_t k;
 		const struct cpu_thread_total *x = next_thread(c, t, states, &k);
 		struct an_value *v;
+		const char *name;
 
 		if (!x)
 			break;
+		name = name_of(c, &c->threads[k]);
 		v = an_add_object(list, NULL);
 		if (c->threads[k].id == UINT64_MAX)
 			an_add_null(v, "thread_id");
 		else
 			an_add_uint(v, "thread_id", c->threads[k].id);
-		if (*c->threads[k].name)
-			an_add_text(v, "name", c->threads[k].name);
+		if (name)
+			an_add_text(v, "name", name);
 		else
 			an_add_null(v, "name");
 		an_add_uint(v, "samples", x->all);

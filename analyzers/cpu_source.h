@@ -51,6 +51,8 @@ struct an_cpu_sample {
  */
 struct an_cpu_time {
 	int64_t (*used_ns)(void *ctx, uint64_t thread_id, int64_t from_ns, int64_t to_ns);
+	/* As the OS has it; NULL: unknown.  May be NULL.  Only for the report. */
+	const char *(*name)(void *ctx, uint64_t thread_id);
 	void *ctx;
 };
 

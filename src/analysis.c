@@ -109,6 +109,14 @@ static int64_t used_ns(void *ctx, uint64_t thread_id, int64_t from_ns, int64_t t
 	return an_cputime_used(a->cputime, thread_id, from_ns, to_ns);
 }
 
+static const char *thread_name(void *ctx, uint64_t thread_id)
+{
+	const struct analysis *a = ctx;
+	const struct an_cputime_thread *t = an_cputime_find(a->cputime, thread_id);
+
+	return t && *t->name ? t->name : NULL;
+}
+
 struct an_cputime *analysis_cputime(struct analysis *a)
 {
 	return a->cputime;
@@ -189,7 +197,7 @@ struct analysis *analysis_new(const struct an_options *options, const char *cons
 	choose(a, sections, count);
 	a->choice.top = options->top;
 	a->cputime = an_cputime_new(&nt_alloc_default);
-	a->cpu_time = (struct an_cpu_time){ used_ns, a };
+	a->cpu_time = (struct an_cpu_time){ used_ns, thread_name, a };
 	a->engine = an_engine_new(NULL, options, a->classes);
 	if (a->engine)
 		an_engine_set_cpu_time(a->engine, &a->cpu_time);

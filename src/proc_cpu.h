@@ -7,7 +7,9 @@
  * /proc/PID/task/TID/schedstat (ns) or, where the kernel has none, .../stat (ticks of 10 ms).
  *
  * Nothing of it happens in the process.  What it costs us is measured; with thousands of threads
- * the readings are further apart, so that they never take more than about one percent of a CPU.
+ * the readings are further apart, so that they take about one percent of a CPU, and no more than
+ * five where samples come all the time and ask for them.  Measured, in ms of CPU a reading: 0.06
+ * with 10 threads, 0.5 with 200, 2.3 with 1,000 (every 240 ms), 37 with 10,000 (every 3.5 s).
  */
 
 #include <stdbool.h>

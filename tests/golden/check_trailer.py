@@ -168,8 +168,8 @@ def check_used(c, lib, plain, sound, without):
     for name, r in ways.items():
         check(r.code == 0 and not r.err, name + ": read without a word", r)
         row = main_row(r.report)
-        check(row["cpu_time_measured"] and row["thread_id"] == whole["thread_id"],
-              name + ": measured", row)
+        check(row["cpu_time_measured"] and row["thread_id"] == whole["thread_id"]
+              and row["name"] == "main", name + ": measured, and it has a name", row)
         half = without.report["trace"]["last_event_ms"] / 2
         check(0.4 * half < row["cpu_time_ms"] <= 1.02 * half, name + ": half of the time", row, half)
         check(r.report == ways["plain"].report, name + ": the same report", r)

@@ -90,7 +90,8 @@ def busy(target, folder, ending):
 def idle(name, app, folder):
     """Nothing runs: no method is hot, and next to no CPU was used."""
     path = os.path.join(folder, name + ".nettrace")
-    r = run("collect", "-p", app.pid, "--duration", "2s", "--profile", "cpu", "--json", "-o", path)
+    r = run("collect", "-p", app.pid, "--duration", "2s", "--profile", "cpu", "--json",
+            "--cpu-source", "proc", "-o", path)
     report = r.json()
     if not check(r.code == 0 and report, name + ": recorded", r):
         return
