@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "nettrace/trailer.h"
 #include "src/fault.h"
 #include "src/input.h"
 #include "tests/support/fixture.h"
@@ -116,6 +117,34 @@ static void append_skippable(struct bytes *to, uint32_t len)
 	append(to, head, sizeof(head));
 	for (uint32_t i = 0; i < len; i++)
 		append(to, "x", 1);
+}
+
+/* A block with a record of so many bytes. */
+static struct bytes trailer(size_t len)
+{
+	struct bytes b = { 0 }, content = noise(len, 9);
+	const uint8_t *block;
+	struct nt_trailer t;
+	size_t n;
+
+	nt_trailer_init(&t, &nt_alloc_default);
+	nt_trailer_begin(&t, NT_TRAILER_CPU_INFO);
+	nt_trailer_put(&t, content.p, len);
+	nt_trailer_end(&t);
+	assert_int_equal(nt_trailer_finish(&t, &block, &n), NT_OK);
+	append(&b, block, n);
+	nt_trailer_done(&t);
+	release(&content);
+	return b;
+}
+
+static void append_framed(struct bytes *to, const struct bytes *block)
+{
+	uint8_t head[NT_TRAILER_ZSTD_HEAD_BYTES];
+
+	nt_trailer_zstd_head(block->len, head);
+	append(to, head, sizeof(head));
+	append(to, block->p, block->len);
 }
 
 static enum input_fault read_all(struct input *in, struct bytes *ret)
@@ -383,6 +412,118 @@ static void foreign_files_are_recognised(void **state)
 		assert_null(fault_recognise(snapshot, n, &advice));
 }
 
+/* --- the block at the end --- */
+
+/* It is taken from the end of a file, and the stream ends where it begins. */
+static void trailer_comes_first(void **state)
+{
+	struct bytes plain = noise(300000, 3), block = trailer(70000), file = { 0 }, got;
+
+	(void)state;
+	for (int packed = 0; packed < 2; packed++) {
+		struct input *in;
+		uint8_t *have;
+		size_t len;
+
+		release(&file);
+		if (packed) {
+			append_frame(&file, plain.p, plain.len, 0, 1);
+			append_framed(&file, &block);
+		} else {
+			append(&file, plain.p, plain.len);
+			append(&file, block.p, block.len);
+		}
+		write_file(file.p, file.len);
+		in = input_open(path, INPUT_WINDOW_LOG);
+		have = input_take_trailer(in, &len);
+		assert_non_null(have);
+		assert_int_equal(len, block.len);
+		assert_memory_equal(have, block.p, len);
+		free(have);
+		for (int again = 0; again < 2; again++) {
+			assert_int_equal(read_all(in, &got), INPUT_OK);
+			assert_int_equal(got.len, plain.len);
+			assert_memory_equal(got.p, plain.p, plain.len);
+			release(&got);
+			assert_null(input_borrow_trailer(in, &len));
+			assert_true(input_rewind(in));
+		}
+		input_close(in);
+	}
+	release(&file);
+	release(&block);
+	release(&plain);
+}
+
+/* In a compressed stream it is kept as it comes by, between frames as well; others are not. */
+static void trailer_comes_by(void **state)
+{
+	struct bytes plain = noise(30000, 3), block = trailer(600000), file = { 0 }, got;
+	struct input *in;
+	const uint8_t *have;
+	size_t len;
+
+	(void)state;
+	append_frame(&file, plain.p, 10000, 0, 1);
+	append_skippable(&file, 77);
+	append_framed(&file, &block);
+	append_frame(&file, plain.p + 10000, 20000, 0, 1);
+	write_file(file.p, file.len);
+	in = input_open(path, INPUT_WINDOW_LOG);
+	assert_null(input_take_trailer(in, &len));
+	assert_int_equal(read_all(in, &got), INPUT_OK);
+	assert_int_equal(got.len, plain.len);
+	assert_memory_equal(got.p, plain.p, plain.len);
+	have = input_borrow_trailer(in, &len);
+	assert_non_null(have);
+	assert_int_equal(len, block.len);
+	assert_memory_equal(have, block.p, len);
+	input_close(in);
+	release(&got);
+	/* Cut inside of it. */
+	write_file(file.p, file.len - 400000);
+	in = input_open(path, INPUT_WINDOW_LOG);
+	assert_int_equal(read_all(in, &got), INPUT_OK);
+	assert_int_equal(got.len, 10000);
+	assert_non_null(input_borrow_trailer(in, &len));
+	assert_in_range(len, 1, block.len - 1);
+	input_close(in);
+	release(&got);
+	release(&file);
+	release(&block);
+	release(&plain);
+}
+
+/* Ends that only look like one: nothing is taken, and nothing is missing. */
+static void ends_that_lie(void **state)
+{
+	static const size_t lengths[] = { 0, 1, 23, 24, 48, 1000, 100000, 1 << 27, SIZE_MAX };
+	struct bytes plain = noise(2000, 5), got;
+	size_t len;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct bytes block = trailer(10), file = { 0 };
+		struct input *in;
+
+		for (size_t k = 0; k < 8; k++)
+			block.p[block.len - NT_TRAILER_FOOTER_BYTES + k] =
+				(unsigned char)(lengths[i] >> (8 * k));
+		append(&file, plain.p, plain.len);
+		append(&file, block.p, block.len);
+		write_file(file.p, file.len);
+		in = input_open(path, INPUT_WINDOW_LOG);
+		assert_null(input_take_trailer(in, &len));
+		assert_int_equal(read_all(in, &got), INPUT_OK);
+		assert_int_equal(got.len, file.len);
+		input_close(in);
+		release(&got);
+		release(&file);
+		release(&block);
+	}
+	release(&plain);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -395,6 +536,9 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_opened),
 		cmocka_unit_test(a_trace_is_decoded_however_packed),
 		cmocka_unit_test(foreign_files_are_recognised),
+		cmocka_unit_test(trailer_comes_first),
+		cmocka_unit_test(trailer_comes_by),
+		cmocka_unit_test(ends_that_lie),
 	};
 
 	return cmocka_run_group_tests(tests, make_file, remove_file);
