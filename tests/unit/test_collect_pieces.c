@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "nettrace/nettrace.h"
+#include "nettrace/trailer.h"
 #include "tests/support/fixture.h"
 
 struct job {
@@ -24,6 +25,8 @@ struct job {
 	char dir[64], path[96];
 	struct collect_pieces_config config;
 	unsigned full, ready, failed;
+	unsigned trailers;
+	uint64_t since_ns; /* of the last piece */
 	bool done;
 	struct collect_pieces_result result;
 	char result_path[128];
@@ -219,6 +222,62 @@ static void every_piece_is_a_trace(void **state)
 	assert_non_null(strstr(j->result_path, ".nettrace.zst"));
 }
 
+static void add_trailer(void *ctx, struct trace_file *file, uint64_t since_ns)
+{
+	struct job *j = ctx;
+	struct nt_trailer t;
+	const uint8_t *block;
+	size_t len;
+
+	assert_true(since_ns >= j->since_ns);
+	assert_true(since_ns <= uv_hrtime());
+	j->since_ns = since_ns;
+	j->trailers++;
+	nt_trailer_init(&t, &nt_alloc_default);
+	nt_trailer_begin(&t, NT_TRAILER_CPU_INFO);
+	nt_trailer_u64(&t, j->trailers);
+	nt_trailer_end(&t);
+	assert_int_equal(nt_trailer_finish(&t, &block, &len), NT_OK);
+	assert_true(trace_file_trailer(file, block, len));
+	nt_trailer_done(&t);
+}
+
+/* Each has its own, behind a whole trace. */
+static void every_piece_has_its_trailer(void **state)
+{
+	struct job *j = *state;
+	struct collect_pieces *p;
+	struct dirent **names;
+	int n;
+
+	j->config.ending = add_trailer;
+	p = collect_pieces_open(&j->loop, &j->config, &file_events, j);
+	assert_non_null(p);
+	write_all(j, p, trace, trace_bytes);
+	end(j, p);
+	assert_int_equal(j->trailers, j->result.pieces);
+	assert_int_equal(read_files(j, &n), whole_events);
+	n = list(j, &names);
+	for (int i = 0; i < n; i++) {
+		enum { BLOCK_BYTES = 24 + 8 + 8 + 24 };
+		struct nt_span records;
+		struct nt_trailer_record r;
+		char path[400];
+		size_t len;
+		uint8_t *bytes;
+
+		snprintf(path, sizeof(path), "%s/%s", j->dir, names[i]->d_name);
+		bytes = fixture_read(path, &len);
+		assert_non_null(bytes);
+		assert_null(nt_trailer_open(bytes + len - BLOCK_BYTES, BLOCK_BYTES, &records));
+		assert_true(nt_trailer_next(&records, &r));
+		assert_int_equal(nt_u64(&r.body), i + 1);
+		free(bytes);
+		free(names[i]);
+	}
+	free(names);
+}
+
 static void only_the_latest_are_kept(void **state)
 {
 	struct job *j = *state;
@@ -392,6 +451,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		JOB(every_piece_is_a_trace),
+		JOB(every_piece_has_its_trailer),
 		JOB(only_the_latest_are_kept),
 		JOB(a_cut_stream),
 		JOB(nothing_is_left_of_what_is_not_wanted),

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "nettrace/trailer.h"
 #include "src/command.h"
 #include "tests/support/fake_runtime.h"
 #include "tests/support/fixture.h"
@@ -28,6 +29,7 @@ struct run {
 	/* What is to be done. */
 	struct collect_settings settings;
 	bool abort_at_start;
+	int32_t pid; /* of whom /proc tells; 0: of nobody */
 	/* What came of it. */
 	uv_loop_t loop;
 	struct fake_runtime fake;
@@ -101,7 +103,9 @@ static void run(struct run *r, const struct fake_script *script)
 {
 	struct ipc_socket socket = { 0 };
 	struct ipc_target target = { .sockets = &socket, .socket_count = 1 };
-	const struct collect_subject who = { .target = &target, .pid = 7, .name = "fake" };
+	const struct collect_subject who = { .target = &target,
+					     .pid = r->pid ? r->pid : 7,
+					     .name = "fake" };
 	uint64_t begin = uv_hrtime();
 	size_t bytes;
 
@@ -173,6 +177,43 @@ static void however_the_stop_is_answered(void **state)
 		check_whole(&r);
 		assert_true(r.fake.stopped_id == 0x8000000000000001);
 	}
+}
+
+static size_t thread_records(const uint8_t *block, size_t len)
+{
+	struct nt_span records;
+	struct nt_trailer_record record;
+	size_t n = 0;
+
+	assert_null(nt_trailer_open(block, len, &records));
+	while (nt_trailer_next(&records, &record))
+		n += record.kind == NT_TRAILER_THREAD_CPU;
+	return n;
+}
+
+/* The stream is in the file as it came, and what was measured stands behind it. */
+static void a_process_that_is_measured(void **state)
+{
+	struct fake_script s = script(FAKE_STOP_PROPER);
+	struct run r = { .pid = getpid(), .settings.cpu_source = COLLECT_CPU_PROC };
+
+	(void)state;
+	run(&r, &s);
+	assert_int_equal(r.code, EXIT_DONE);
+	assert_true(r.file_bytes > trace_bytes);
+	assert_memory_equal(r.file, trace, trace_bytes);
+	assert_true(thread_records(r.file + trace_bytes, r.file_bytes - trace_bytes) >= 1);
+	free(r.file);
+	/* Cut inside a block: nothing stands where the rest of it would. */
+	r = (struct run){ .pid = getpid(), .settings.cpu_source = COLLECT_CPU_PROC };
+	s.rest_bytes = 0;
+	run(&r, &s);
+	check_prefix(&r, EXIT_PARTIAL);
+	/* Who is not in /proc is recorded all the same. */
+	r = (struct run){ .pid = INT32_MAX, .settings.cpu_source = COLLECT_CPU_PROC };
+	s.rest_bytes = trace_bytes - FIRST_BYTES;
+	run(&r, &s);
+	check_whole(&r);
 }
 
 static void a_stop_that_is_ignored(void **state)
@@ -315,6 +356,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(however_the_stop_is_answered),
+		cmocka_unit_test(a_process_that_is_measured),
 		cmocka_unit_test(a_stop_that_is_ignored),
 		cmocka_unit_test(a_stream_that_never_ends),
 		cmocka_unit_test(a_stream_that_is_none),
