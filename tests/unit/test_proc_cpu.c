@@ -222,6 +222,42 @@ static void half_a_thread_is_no_thread(void **state)
 	assert_int_equal(total_ms(w, 100), 0);
 }
 
+static void make_namespace(const struct world *w, const char *who, const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", w->root, who);
+	mkdir(path, 0700);
+	snprintf(path, sizeof(path), "%s/%s/ns", w->root, who);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/%s/ns/pid", w->root, who);
+	assert_int_equal(symlink(name, path), 0);
+}
+
+/* In a container threads have other numbers: those the trace has. */
+static void threads_have_the_numbers_of_the_trace(void **state)
+{
+	struct world *w = *state;
+
+	make_namespace(w, "self", "pid:[1]");
+	make_namespace(w, "100", "pid:[2]");
+	add(w, 100, 0);
+	add(w, 101, 0);
+	add(w, 102, 0);
+	write_file(w, 100, "status", "Name:\tNSpid:\nNSpid:\t100\t1\nThreads:\t3\n");
+	write_file(w, 101, "status", "Name:\tx\nNSpid:\t101\t33\t7\nThreads:\t3\n");
+	write_file(w, 102, "status", "NSpid:\t102");
+	start(w);
+	set(w, 100, 3 * (uint64_t)MS, 0);
+	set(w, 101, 4 * (uint64_t)MS, 0);
+	set(w, 102, 5 * (uint64_t)MS, 0);
+	read_now(w);
+	assert_int_equal(total_ms(w, 1), 3);
+	assert_int_equal(total_ms(w, 7), 4);
+	assert_int_equal(total_ms(w, 102), 5);
+	assert_null(an_cputime_find(w->table, 101));
+}
+
 static void without_schedstat_ticks_do(void **state)
 {
 	struct world *w = *state;
@@ -358,6 +394,7 @@ int main(void)
 		WORLD(threads_come_and_go),
 		WORLD(a_number_used_again_is_seen),
 		WORLD(half_a_thread_is_no_thread),
+		WORLD(threads_have_the_numbers_of_the_trace),
 		WORLD(without_schedstat_ticks_do),
 		WORLD(zeros_are_no_schedstat),
 		WORLD(who_is_not_there_is_not_measured),
