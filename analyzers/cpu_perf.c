@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzers/cpu_perf.h"
 
+/* A perf map knows what the trace may not tell, but nothing better. */
+static bool is_named(const struct an_methods *m, const struct nt_perf_symbol *s)
+{
+	return an_methods_find(m, s->start, an_methods_epoch(m, s->start)) ||
+	       an_methods_find(m, s->last, an_methods_epoch(m, s->last));
+}
+
 static enum nt_status add_names(struct an_engine *e, const struct nt_perf *p)
 {
+	const struct an_methods *m = an_engine_borrow_shared(e)->methods;
 	enum nt_status st = NT_OK;
 
 	for (size_t i = 0; i < p->mapping_count && st == NT_OK; i++)
 		st = an_engine_native_code(e, p->mappings[i].start, p->mappings[i].last,
 					   p->mappings[i].file, NULL);
-	for (size_t i = 0; i < p->symbol_count && st == NT_OK; i++)
-		st = an_engine_native_code(e, p->symbols[i].start, p->symbols[i].last,
-					   p->symbols[i].file, p->symbols[i].name);
+	for (size_t i = 0; i < p->symbol_count && st == NT_OK; i++) {
+		const struct nt_perf_symbol *s = &p->symbols[i];
+
+		if (*s->file || !is_named(m, s))
+			st = an_engine_native_code(e, s->start, s->last, s->file, s->name);
+	}
 	return st;
 }
 

@@ -63,8 +63,8 @@ struct an_engine;
 NT_MUST_CHECK enum nt_status an_engine_cpu_sample(struct an_engine *e, enum an_cpu_source source,
 						  const struct an_cpu_sample *sample);
 /*
- * Native code of a function at [start, last] in a file; function NULL: only the file is known. Text
- * is copied.
+ * Native code of a function at [start, last] in a file; function NULL: only the file is known; file
+ * "": function is the text of a perf map.  Text is copied.
  */
 NT_MUST_CHECK enum nt_status an_engine_native_code(struct an_engine *e, uint64_t start,
 						   uint64_t last, const char *file,

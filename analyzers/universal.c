@@ -155,6 +155,8 @@ enum nt_status an_methods_native(struct an_methods *m, uint64_t start, uint64_t 
 	}
 	if (!function)
 		return on_mapping(m, 0, start, last, an_slice_of(file));
+	if (!*file)
+		return on_symbol(m, 0, start, last, an_slice_of(function));
 	key.module = an_module_name(an_slice_of(file));
 	key.name = an_slice_of(function);
 	st = an_method_take(&m->table, &key, &method);

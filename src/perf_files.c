@@ -9,11 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "src/proc.h"
 
-enum { MAX_MAPS = 16 * 1024, MAX_LINE = 4096 + 128, MAX_LINES = 256 * 1024 };
+enum { MAX_MAPS = 16 * 1024, MAX_LINE = 4096 + 128, MAX_LINES = 256 * 1024, CLOCK_STEPS_S = 2 };
 
 /* --- what is mapped --- */
 
@@ -111,10 +112,16 @@ static void read_maps(struct perf_files *f, int32_t pid)
 
 void perf_files_init(struct perf_files *f, int32_t pid)
 {
+	struct proc_stat st;
 	char path[64];
+	double up_s = -1;
 
 	*f = (struct perf_files){ 0 };
 	snprintf(path, sizeof(path), PROC_ROOT "/%d/root", (int)pid);
+	f->inner_pid = proc_read_ns_pid(PROC_ROOT, pid);
+	if (proc_read_stat(PROC_ROOT, pid, &st))
+		up_s = proc_uptime_s(PROC_ROOT, &st);
+	f->started = up_s < 0 ? INT64_MAX : (int64_t)time(NULL) - (int64_t)up_s - CLOCK_STEPS_S;
 	f->root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	read_maps(f, pid);
 }

@@ -26,6 +26,8 @@ struct perf_files {
 	size_t count, cap;
 	uint64_t dropped;
 	int root; /* the process's root directory, or -1 */
+	int32_t inner_pid; /* as the process sees itself */
+	int64_t started; /* when it was started, in s since 1970; what is older is not its own */
 };
 
 /* Opens the root and reads what is mapped now. */

@@ -5,13 +5,15 @@
 #include <string.h>
 
 #include "src/elf_symbols.h"
+#include "src/perf_jit.h"
 
 enum { MAX_SYMBOL_NAME = 2048 };
 
-/* An address that was sampled, and the mapping that holds it. */
+/* An address that was sampled, when last, and the mapping that holds it (NULL: none). */
 struct place {
 	const struct perf_file_map *map;
 	uint64_t address;
+	uint64_t last_ns;
 };
 
 /* --- which mapping --- */
@@ -76,14 +78,38 @@ static int by_map(const void *a, const void *b)
 
 	if (x->map != y->map)
 		return x->map < y->map ? -1 : 1;
-	return (x->address > y->address) - (x->address < y->address);
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return (x->last_ns < y->last_ns) - (x->last_ns > y->last_ns); /* the newest first */
 }
 
-/* A return address may be the first byte of what comes behind the call: the call counts. */
-static void mark_leaves(const struct nt_perf *p, bool *is_leaf)
+/* What rows say of a node. */
+struct use {
+	uint64_t last; /* in units of the rows, counted from 1; 0: never */
+	/* A return address may be the first byte of what comes behind the call: the call counts. */
+	bool is_leaf;
+};
+
+static void find_uses(const struct nt_perf *p, struct use *uses)
 {
-	for (size_t i = 0; i < p->row_count; i++)
-		is_leaf[p->rows[i].node] = true;
+	for (size_t i = 0; i < p->row_count; i++) {
+		struct use *u = &uses[p->rows[i].node];
+
+		u->is_leaf = true;
+		if (p->rows[i].time >= u->last)
+			u->last = p->rows[i].time + 1;
+	}
+	for (size_t i = p->node_count; i-- > 1;) {
+		struct use *caller = &uses[p->nodes[i].caller];
+
+		if (uses[i].last > caller->last)
+			caller->last = uses[i].last;
+	}
+}
+
+static bool same_place(const struct place *a, const struct place *b)
+{
+	return a->map == b->map && a->address == b->address;
 }
 
 /* Sorted, each once; the caller frees it.  NULL: out of memory. */
@@ -91,29 +117,29 @@ static struct place *find_places(const struct nt_perf *p, const struct perf_file
 				 size_t *ret_count)
 {
 	struct place *places = calloc(p->node_count, sizeof(*places));
-	bool *is_leaf = calloc(p->node_count, sizeof(*is_leaf));
+	struct use *uses = calloc(p->node_count, sizeof(*uses));
 	struct index index = { NULL, 0 };
 	size_t n = 0, kept = 0;
 
-	if (places && is_leaf && index_init(&index, files)) {
-		mark_leaves(p, is_leaf);
+	if (places && uses && index_init(&index, files)) {
+		find_uses(p, uses);
 		for (size_t i = 1; i < p->node_count; i++) {
-			uint64_t at = p->nodes[i].address - !is_leaf[i];
-			const struct perf_file_map *map = find_map(&index, at);
+			uint64_t at = (p->nodes[i].address & ~NT_PERF_HIDDEN) - !uses[i].is_leaf;
+			uint64_t last = p->info.start_ns + uses[i].last * p->info.unit_ns;
 
-			if (map)
-				places[n++] = (struct place){ map, at };
+			places[n++] = (struct place){ find_map(&index, at), at, last };
 		}
-		qsort(places, n, sizeof(*places), by_map);
+		if (n > 1)
+			qsort(places, n, sizeof(*places), by_map);
 		for (size_t i = 0; i < n; i++)
-			if (!kept || by_map(&places[kept - 1], &places[i]) != 0)
+			if (!kept || !same_place(&places[kept - 1], &places[i]))
 				places[kept++] = places[i];
 	} else {
 		free(places);
 		places = NULL;
 	}
 	free(index.by_start);
-	free(is_leaf);
+	free(uses);
 	*ret_count = kept;
 	return places;
 }
@@ -157,26 +183,49 @@ static enum nt_status add_symbols(struct nt_perf *p, const struct elf_symbols *s
 	return NT_OK;
 }
 
+/* What has no name in a file may be compiled code. */
+static void add_jit_places(struct perf_jit_place *jit, size_t *count, const struct place *places,
+			   size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		jit[(*count)++] = (struct perf_jit_place){ .address = places[i].address,
+							   .last_ns = places[i].last_ns };
+}
+
+/* Of places in one mapping, or in none. */
+static enum nt_status add_group(struct nt_perf *p, const struct perf_files *files,
+				const struct place *places, size_t n, struct perf_jit_place *jit,
+				size_t *jit_count)
+{
+	const struct perf_file_map *map = places->map;
+	struct elf_symbols *symbols = NULL;
+	enum nt_status st = map ? add_map(p, map) : NT_OK;
+
+	if (map && st == NT_OK)
+		symbols = elf_symbols_open(files, map);
+	if (symbols)
+		st = add_symbols(p, symbols, places, n);
+	else
+		add_jit_places(jit, jit_count, places, n);
+	elf_symbols_close(symbols);
+	return st;
+}
+
 enum nt_status perf_names_add(struct nt_perf *p, const struct perf_files *files)
 {
-	size_t count, next;
+	size_t count = 0, jit_count = 0, next;
 	struct place *places = find_places(p, files, &count);
-	struct elf_symbols *symbols = NULL;
-	enum nt_status st = places ? NT_OK : NT_ENOMEM;
+	struct perf_jit_place *jit = calloc(count + 1, sizeof(*jit));
+	enum nt_status st = places && jit ? NT_OK : NT_ENOMEM;
 
 	for (size_t i = 0; i < count && st == NT_OK; i = next) {
-		const struct perf_file_map *map = places[i].map;
-
-		for (next = i; next < count && places[next].map == map;)
+		for (next = i; next < count && places[next].map == places[i].map;)
 			next++;
-		st = add_map(p, map);
-		if (st < 0)
-			break;
-		symbols = elf_symbols_open(files, map);
-		if (symbols)
-			st = add_symbols(p, symbols, places + i, next - i);
-		elf_symbols_close(symbols);
+		st = add_group(p, files, places + i, next - i, jit, &jit_count);
 	}
+	if (st == NT_OK)
+		st = perf_jit_add(p, files, jit, jit_count);
+	free(jit);
 	free(places);
 	return st;
 }

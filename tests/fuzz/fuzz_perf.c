@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The kernel's ring buffer on arbitrary bytes, and lines of /proc/PID/maps. */
+/* The kernel's ring buffer on arbitrary bytes; lines of /proc/PID/maps, perf maps, jitdump. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/perf_files.h"
+#include "src/perf_map.h"
 #include "src/perf_record.h"
 
 enum { RING = 1024 };
@@ -43,6 +44,23 @@ static void on_thread(void *ctx, const struct perf_thread *t)
 
 static const struct perf_sink sink = { on_sample, on_mapping, on_thread, on_thread };
 
+/* The bytes as a line of a perf map, and as the start of a jitdump file. */
+static void look_at_code(const char *text, size_t size)
+{
+	const uint8_t *bytes = (const uint8_t *)text;
+	struct perf_code code;
+
+	if (perf_map_line(text, size, &code) && (code.last < code.start || !code.name_bytes))
+		abort();
+	if (size >= PERF_DUMP_RECORD_BYTES)
+		perf_dump_length(bytes);
+	if (size >= PERF_DUMP_HEADER_BYTES)
+		perf_dump_header(bytes);
+	if (perf_dump_code(bytes, size, &code) &&
+	    (code.name + code.name_bytes >= text + size || code.last < code.start))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct perf_scratch scratch;
@@ -58,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	line[size] = '\0';
 	if (perf_files_parse(line, &m) && !m.bytes)
 		abort();
+	look_at_code(line, size);
 	if (size > RING)
 		size = RING;
 	for (size_t i = 1; i < size; i++)

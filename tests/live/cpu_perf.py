@@ -112,6 +112,21 @@ def forbidden(folder):
                   section["methods"][:5])
 
 
+def maps(kind, folder):
+    """Names that the process wrote for others, where the trace has none."""
+    path = os.path.join(folder, "map.nettrace")
+    with shop("net10", "cpu", env={"DOTNET_PerfMapEnabled": str(kind)}) as app:
+        r = collect(app, path, "--cpu-source", "perf", "--profile", "cpu", "--rundown", "false",
+                    "--no-early-symbols")
+        for name in ("perf-%d.map", "jit-%d.dump", "perfinfo-%d.map"):
+            if os.path.exists("/tmp/" + name % app.pid):
+                os.unlink("/tmp/" + name % app.pid)
+    section = r.json().get("cpu", {})
+    check(share(section, "Shop.Cpu.Hot") > 40, "perf map %d: names" % kind, section.get("methods")[:5])
+    check(run("report", path, "cpu", "--json", "--top", "0").json().get("cpu") == section,
+          "perf map %d: the file says the same" % kind)
+
+
 # --- against perf record ---
 
 def perf_names(path):
@@ -178,6 +193,8 @@ def main():
         if not LONG:
             done()
         default(folder)
+        maps(3, folder)  # perf map
+        maps(2, folder)  # jitdump
         for target in TARGETS:
             if target not in ("net10", "aot10"):
                 cpu(target, folder)

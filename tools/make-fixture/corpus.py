@@ -204,6 +204,8 @@ def ring_seeds():
     lost = ring_record(2, 0, struct.pack("<QQ", 1, 40), behind)
     seed("perf", "sample", b"\0" + sample)
     seed("perf", "all", b"\x70" + sample + mapping + name + fork + lost + sample)
+    seed("perf", "map-line", b"0x7f05bc800000 1a4 void [Shop] Shop.Cpu::Hot()[OptimizedTier1]")
+    seed("perf", "dump", struct.pack("<IIQIIQQQQ", 0, 60, 5, 1, 2, 4096, 4096, 16, 1) + b"Hot\0")
     seed("perf", "maps", b"7f05bc800000-7f05bd000000 r-xp 000a1000 fe:00 4711     /usr/lib/x.so")
 
 
