@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzers/cpu_perf.h"
 
+#include <inttypes.h>
+
 /* A perf map knows what the trace may not tell, but nothing better. */
 static bool is_named(const struct an_methods *m, const struct nt_perf_symbol *s)
 {
@@ -105,4 +107,41 @@ enum nt_status an_engine_perf(struct an_engine *e, const struct nt_perf *p)
 			st = an_engine_cpu_sample(e, AN_CPU_PERF, &sample);
 	}
 	return st;
+}
+
+/* --- findings --- */
+
+enum { MANY_LOST_PERCENT = 5 };
+
+void an_perf_findings(const struct nt_perf *p, struct an_report *out)
+{
+	const struct nt_perf_info *i = &p->info;
+	double lost = (double)i->lost + (double)i->dropped;
+	double all = lost + (double)p->samples;
+
+	if (lost > 0 || i->throttled)
+		an_add_finding(
+			out, lost * 100 >= all * MANY_LOST_PERCENT ? AN_WARNING : AN_INFO,
+			"cpu.samples-lost", "Some CPU samples of the kernel are missing",
+			an_report_printf(out,
+					 "%" PRIu64 " lost by the kernel, %" PRIu64
+					 " without room, next to %" PRIu64
+					 " samples; the kernel held sampling back %" PRIu64
+					 " times",
+					 i->lost, i->dropped, p->samples, i->throttled),
+			"Shares of methods still hold; for times record shorter or with a lower "
+			"--cpu-frequency.");
+	if (i->no_stack)
+		an_add_finding(out, AN_WARNING, "cpu.too-many-stacks",
+			       "Some samples are counted without their stack",
+			       an_report_printf(out, "%" PRIu64 " of %" PRIu64 " samples",
+						i->no_stack, p->samples),
+			       "Record for a shorter time.");
+	if (!i->kernel_time)
+		an_add_finding(out, AN_INFO, "cpu.user-only",
+			       "Time in the kernel is not among the CPU samples",
+			       "the recording had no right to sample the kernel's work for the "
+			       "process",
+			       "Record as root or with CAP_PERFMON to see system calls and page "
+			       "faults, too.");
 }

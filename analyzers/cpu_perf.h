@@ -13,4 +13,7 @@
 /* After the whole trace was read, before the report.  p must live until then. */
 NT_MUST_CHECK enum nt_status an_engine_perf(struct an_engine *e, const struct nt_perf *p);
 
+/* What lacks in the samples.  Before an_engine_report(), into the same report. */
+void an_perf_findings(const struct nt_perf *p, struct an_report *out);
+
 #endif

@@ -282,6 +282,8 @@ int analysis_print(struct analysis *a, struct out *out, enum report_format forma
 	enum nt_status st = NT_ENOMEM;
 	int code = EXIT_FAILED;
 
+	if (r && a->perf && report_chosen(&a->choice, an_class_cpu.name))
+		an_perf_findings(a->perf, r);
 	if (r && a->perf)
 		st = an_engine_perf(a->engine, a->perf);
 	else if (r)

@@ -9,7 +9,7 @@ import sys
 
 from bench_common import Table, machine
 
-PARTS = ["read", "load", "cost"]
+PARTS = ["read", "load", "cost", "cpu-sources"]
 UNASKED = ["read", "load"]
 
 
@@ -37,7 +37,7 @@ def main():
         print("left out: dotnet-trace (no .NET SDK, or its packages cannot be had here)")
     table = Table()
     for part in args.parts or UNASKED:
-        importlib.import_module("bench_" + part).bench(args, table)
+        importlib.import_module("bench_" + part.replace("-", "_")).bench(args, table)
     print("all goals met" if table.missed == 0 else f"{table.missed} goals missed")
 
 

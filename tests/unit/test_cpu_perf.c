@@ -149,6 +149,56 @@ static void strange_times_are_cut(void **state)
 	end();
 }
 
+static const struct an_value *find_finding(const char *id)
+{
+	return play_find(&p, "findings", "id", id);
+}
+
+static void what_lacks_is_a_finding(void **state)
+{
+	static const struct {
+		uint64_t lost, dropped, throttled, no_stack;
+		bool kernel;
+		const char *severity; /* of cpu.samples-lost; NULL: none */
+	} rows[] = {
+		{ .kernel = true },
+		{ .lost = 1, .kernel = true, .severity = "info" },
+		{ .dropped = 1, .kernel = true, .severity = "info" },
+		{ .throttled = 1, .kernel = true, .severity = "info" },
+		{ .lost = 5, .kernel = true, .severity = "info" }, /* of 105 */
+		{ .lost = 4, .dropped = 2, .kernel = true, .severity = "warning" }, /* of 106 */
+		{ .no_stack = 1, .kernel = true },
+		{ .kernel = false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct an_value *found;
+		struct an_report *report = an_report_new(NULL);
+
+		begin();
+		for (int k = 0; k < 100; k++)
+			add(7, k, 1, (uint64_t)HOT_NEW);
+		samples.info.lost = rows[i].lost;
+		samples.info.dropped = rows[i].dropped;
+		samples.info.throttled = rows[i].throttled;
+		samples.info.no_stack = rows[i].no_stack;
+		samples.info.kernel_time = rows[i].kernel;
+		finish();
+		assert_non_null(report);
+		an_perf_findings(&samples, report);
+		assert_int_equal(an_engine_report(p.engine, p.decoder, NULL, report), NT_OK);
+		p.report = report;
+		found = find_finding("cpu.samples-lost");
+		assert_int_equal(found != NULL, rows[i].severity != NULL);
+		if (found)
+			assert_string_equal(an_get_text(found, "severity", ""), rows[i].severity);
+		assert_int_equal(find_finding("cpu.too-many-stacks") != NULL, rows[i].no_stack);
+		assert_int_equal(find_finding("cpu.user-only") != NULL, !rows[i].kernel);
+		end();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +206,7 @@ int main(void)
 		cmocka_unit_test(replaced_code_is_one_frame_and_has_its_caller),
 		cmocka_unit_test(other_finds_mean_nothing),
 		cmocka_unit_test(strange_times_are_cut),
+		cmocka_unit_test(what_lacks_is_a_finding),
 	};
 
 	return cmocka_run_group_tests_name("cpu_perf", tests, NULL, NULL);
