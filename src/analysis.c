@@ -101,6 +101,8 @@ static int64_t used_ns(void *ctx, uint64_t thread_id, int64_t from_ns, int64_t t
 	const struct analysis *a = ctx;
 	const struct nt_trace_info *trace = &an_engine_borrow_shared(a->engine)->trace;
 
+	if (!a->measure && an_cputime_since(a->cputime) == INT64_MAX)
+		return -1;
 	if (!trace->ticks_per_second || !to_clock(trace, from_ns, &from_ns) ||
 	    !to_clock(trace, to_ns, &to_ns))
 		return -1;

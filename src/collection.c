@@ -367,6 +367,12 @@ static bool samples_threads(const struct ipc_collect *session)
 	return false;
 }
 
+/* A number that is its own in another namespace is somebody else's in ours. */
+static bool is_in_proc(const struct collection *c)
+{
+	return c->who->target && !c->who->target->foreign;
+}
+
 /* Once for each recording, from before the first sample on. */
 static void start_measuring(struct collection *c)
 {
@@ -377,8 +383,8 @@ static void start_measuring(struct collection *c)
 
 	if (source == COLLECT_CPU_EVENTPIPE || (!asked && !samples_threads(&c->settings->session)))
 		return;
-	error = c->who->target ? collect_stream_measure(c->stream, c->who->pid) : 0;
-	if (!c->who->target)
+	error = is_in_proc(c) ? collect_stream_measure(c->stream, c->who->pid) : 0;
+	if (!is_in_proc(c))
 		why = "it is not in our /proc";
 	else if (error != 0)
 		why = strerror(error);
@@ -405,7 +411,7 @@ static bool start_sampling(struct collection *c)
 		return false;
 	if (c->settings->keep)
 		snprintf(refusal.why, sizeof(refusal.why), "--keep has no room for them");
-	else if (c->who->target && collect_stream_sample(c->stream, c->who->pid, &refusal))
+	else if (is_in_proc(c) && collect_stream_sample(c->stream, c->who->pid, &refusal))
 		return true;
 	if (!asked && !may_say(c))
 		return false;

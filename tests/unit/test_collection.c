@@ -30,6 +30,7 @@ struct run {
 	struct collect_settings settings;
 	bool abort_at_start;
 	int32_t pid; /* of whom /proc tells; 0: of nobody */
+	bool foreign; /* and it tells of somebody else */
 	/* What came of it. */
 	uv_loop_t loop;
 	struct fake_runtime fake;
@@ -102,7 +103,7 @@ static void defaults(struct run *r)
 static void run(struct run *r, const struct fake_script *script)
 {
 	struct ipc_socket socket = { 0 };
-	struct ipc_target target = { .sockets = &socket, .socket_count = 1 };
+	struct ipc_target target = { .sockets = &socket, .socket_count = 1, .foreign = r->foreign };
 	const struct collect_subject who = { .target = &target,
 					     .pid = r->pid ? r->pid : 7,
 					     .name = "fake" };
@@ -212,6 +213,12 @@ static void a_process_that_is_measured(void **state)
 	/* Who is not in /proc is recorded all the same. */
 	r = (struct run){ .pid = INT32_MAX, .settings.cpu_source = COLLECT_CPU_PROC };
 	s.rest_bytes = trace_bytes - FIRST_BYTES;
+	run(&r, &s);
+	check_whole(&r);
+	/* The number is somebody else's here. */
+	r = (struct run){ .pid = getpid(),
+			  .foreign = true,
+			  .settings.cpu_source = COLLECT_CPU_PROC };
 	run(&r, &s);
 	check_whole(&r);
 }
