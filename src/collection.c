@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "src/collect_end.h"
+#include "src/collect_meters.h"
 #include "src/collect_progress.h"
 #include "src/collect_stream.h"
 #include "src/command.h"
@@ -44,6 +45,7 @@ struct collection {
 	struct ipc_once *resume; /* being asked */
 	bool resume_asked, written;
 	bool finishing, ended;
+	bool stop_waits; /* for a better moment */
 	bool early_again; /* not for the first time */
 	uint64_t early_end_ns, early_took_ns; /* of the last one */
 	bool waiting; /* reading pauses, for the disk */
@@ -144,11 +146,33 @@ static void finish(struct collection *c)
 		collect_stream_finish(c->stream, false, on_file_done, c);
 }
 
+static void on_meters_read(uv_timer_t *timer)
+{
+	struct collection *c = timer->data;
+
+	c->stop_waits = false;
+	if (c->session)
+		session_stop(c->session);
+}
+
 void collection_stop(struct collection *c)
 {
-	if (c->facts.stop_ns == 0)
+	uint64_t wait_ms = 0;
+
+	if (c->facts.stop_ns == 0) {
 		c->facts.stop_ns = uv_hrtime();
+		if (c->facts.started)
+			wait_ms =
+				collect_meters_ms(&c->settings->session,
+						  (c->facts.stop_ns - c->facts.start_ns) / 1000000);
+		uv_timer_stop(&c->timer); /* neither the duration nor the probe matters any more */
+	}
 	collect_stream_stopping(c->stream);
+	if (wait_ms)
+		uv_timer_start(&c->timer, on_meters_read, wait_ms, 0);
+	c->stop_waits = c->stop_waits || wait_ms;
+	if (c->stop_waits)
+		return;
 	if (c->session) {
 		session_stop(c->session);
 	} else if (c->walk && !c->finishing) {

@@ -57,7 +57,7 @@ static const struct entry gc_collect[] = {
 /* EventCounters of the base library, and the meters it and ASP.NET Core have. */
 static const struct entry counters[] = {
 	{ "System.Runtime", 0, 4, "EventCounterIntervalSec=1" },
-	{ "System.Diagnostics.Metrics", 0x7, 5,
+	{ PROVIDER_METERS, 0x7, 5,
 	  "SessionId=drdotnet-trace;"
 	  "Metrics=System.Runtime,Microsoft.AspNetCore.Hosting,Microsoft.AspNetCore.Server.Kestrel,"
 	  "System.Net.Http,System.Net.NameResolution;"

@@ -62,6 +62,7 @@ bool provider_clr_events_parse(const char *text, uint64_t *ret, struct provider_
 #define PROVIDER_RUNTIME "Microsoft-Windows-DotNETRuntime"
 #define PROVIDER_PRIVATE "Microsoft-Windows-DotNETRuntimePrivate"
 #define PROVIDER_SAMPLER "Microsoft-DotNETCore-SampleProfiler"
+#define PROVIDER_METERS	 "System.Diagnostics.Metrics"
 #define PROVIDER_TPL	 "System.Threading.Tasks.TplEventSource"
 
 #endif

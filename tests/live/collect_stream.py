@@ -355,6 +355,21 @@ def many_tasks(folder):
         r, trace = record(app, folder, "forced", "--profile", "cpu,gc,tasks", seconds="2500ms")
         check(any("TplEventSource" in k for k in trace.get("counts", {})), "forced: tasks", r)
         check("begins anew" not in r.err, "forced: once", r)
+        # Stopped before the two seconds are over, and slow to end: what there is stays.
+        path = os.path.join(folder, "early.nettrace")
+        r = Running("collect", "-p", app.pid, "--duration", "60s", "-o", path)
+        wait_until("early: it records", lambda: part_file(folder) > 0)
+        time.sleep(0.5)
+        freeze(app.pid)
+        r.signal(signal.SIGINT)
+        time.sleep(2)
+        os.kill(app.pid, signal.SIGCONT)
+        result = r.finish()
+        check(result.code == 0 and "begins anew" not in result.err, "early: no new beginning",
+              result)
+        trace, code = events(path)
+        check(code == 0 and any("TplEventSource" in k for k in trace.get("counts", {})),
+              "early: the file is kept", trace)
     with flood("awaits", 60, 4, 250) as app:
         r, trace = record(app, folder, "few", seconds="2500ms")
         check("begins anew" not in r.err, "few: recorded with them", r)

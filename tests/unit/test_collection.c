@@ -22,6 +22,7 @@
 enum { FIRST_BYTES = 100000 };
 
 static const struct ipc_provider provider = { "A", 1, 4, NULL, NULL };
+static const struct ipc_provider *wanted = &provider;
 static uint8_t *trace;
 static size_t trace_bytes;
 
@@ -88,7 +89,7 @@ static void defaults(struct run *r)
 	assert_non_null(mkdtemp(r->dir));
 	snprintf(r->path, sizeof(r->path), "%s/a.nettrace", r->dir);
 	snprintf(r->report, sizeof(r->report), "%s/report.json", r->dir);
-	s->session = (struct ipc_collect){ 1, IPC_RUNDOWN_DEFAULT, true, false, &provider, 1 };
+	s->session = (struct ipc_collect){ 1, IPC_RUNDOWN_DEFAULT, true, false, wanted, 1 };
 	if (!s->duration_ms)
 		s->duration_ms = 200;
 	s->timeout_ms = 2000;
@@ -359,6 +360,34 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* Not when meters are read for the first time: that can lock up the runtime. */
+static void meters_are_not_stopped_while_they_are_read(void **state)
+{
+	static const struct ipc_provider meters = { "system.diagnostics.METRICS", 7, 5, NULL,
+						    NULL };
+	static const struct {
+		uint64_t duration_ms, least_ms, most_ms;
+		bool meters;
+	} rows[] = {
+		{ 200, 200, 1490, true },
+		{ 900, 1500, 4000, true },
+		{ 750, 750, 1490, false },
+		{ 1700, 1700, 4000, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fake_script s = script(FAKE_STOP_PROPER);
+		struct run r = { .settings.duration_ms = rows[i].duration_ms };
+
+		wanted = rows[i].meters ? &meters : &provider;
+		run(&r, &s);
+		wanted = &provider;
+		check_whole(&r);
+		assert_in_range(r.took_ms, rows[i].least_ms, rows[i].most_ms);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -372,6 +401,7 @@ int main(void)
 		cmocka_unit_test(no_session),
 		cmocka_unit_test(taking_what_there_is),
 		cmocka_unit_test(reasons_to_stop),
+		cmocka_unit_test(meters_are_not_stopped_while_they_are_read),
 	};
 
 	signal(SIGPIPE, SIG_IGN);
