@@ -206,20 +206,19 @@ static const struct th_row *find_row(const struct th_walk *w, uint64_t hash)
 	return at == NT_IDMAP_NONE ? NULL : &w->rows.rows[at];
 }
 
-static uint64_t common(const struct th_row *a, const struct th_row *b)
+/* Calls in both; *ret_stayed: an outermost object is where it was, so not everything has moved. */
+static uint64_t common(const struct th_row *a, const struct th_row *b, bool *ret_stayed)
 {
 	uint64_t n = 0;
 
 	for (size_t i = 0, k = 0; i < a->head_count && k < b->head_count;) {
-		if (a->heads[i] == b->heads[k]) {
-			n += a->heads[i] != 0;
-			i++;
-			k++;
-		} else if (a->heads[i] < b->heads[k]) {
-			i++;
-		} else {
-			k++;
-		}
+		int order = th_compare_ends(&a->heads[i], &b->heads[k]);
+
+		if (a->heads[i].outer == b->heads[k].outer && a->heads[i].outer)
+			*ret_stayed = true;
+		n += order == 0 && a->heads[i].outer && a->heads[i].inner;
+		i += order <= 0;
+		k += order >= 0;
 	}
 	return n;
 }
@@ -237,7 +236,7 @@ static bool can_be_stuck(enum an_leaf leaf)
  */
 static void compare(struct th_walk *now, const struct th_walk *base, bool moves_told)
 {
-	bool any_same = false;
+	bool stayed = moves_told; /* then addresses tell all */
 
 	for (size_t i = 0; i < now->rows.count; i++) {
 		struct th_row *row = &now->rows.rows[i];
@@ -246,8 +245,7 @@ static void compare(struct th_walk *now, const struct th_walk *base, bool moves_
 		if (!before)
 			continue;
 		row->chain.count_before = before->chain.count;
-		row->chain.same = common(row, before);
-		any_same = any_same || row->chain.same;
+		row->chain.same = common(row, before, &stayed);
 		/* One outermost object may have several chains. */
 		if (row->chain.same && row->chain.same == row->head_count)
 			row->chain.same = row->chain.count < before->chain.count
@@ -259,7 +257,7 @@ static void compare(struct th_walk *now, const struct th_walk *base, bool moves_
 
 		if (!can_be_stuck(c->leaf) || !c->count_before)
 			continue;
-		c->by_shape = !any_same && !moves_told && c->count_before >= c->count;
+		c->by_shape = !stayed && c->count_before >= c->count;
 		c->stuck = c->same || c->by_shape;
 	}
 }

@@ -184,6 +184,9 @@ static enum nt_status classify(struct build *b, uint32_t node)
 	if (x->class_ == NT_IDMAP_NONE)
 		st = new_class(b, hash, node, parts, &x->class_);
 	x->color = BLACK;
+	x->end = node;
+	if (x->awaits != AN_HEAP_NONE && b->n->nodes[x->awaits].color == BLACK)
+		x->end = b->n->nodes[x->awaits].end;
 	return st;
 }
 
@@ -352,18 +355,11 @@ static enum nt_status set_frames(struct build *b, struct an_heap_chain *c, size_
 	return NT_OK;
 }
 
-static int by_address(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Addresses of the outermost objects: the same one in another walk is the same object. */
+/* The ends of each call: the same ones in another walk are the same call, still waiting. */
 static enum nt_status set_heads(struct build *b, struct th_row *row, const struct class_ *head)
 {
 	struct th_rows *r = b->rows;
-	uint64_t *list;
+	struct th_ends *list;
 
 	row->sample = b->n->nodes[b->heads[head->first_head]].object;
 	if (head->heads > MAX_HEADS - r->heads)
@@ -371,10 +367,13 @@ static enum nt_status set_heads(struct build *b, struct th_row *row, const struc
 	list = nt_arena_array(&r->arena, head->heads, sizeof(*list));
 	if (!list)
 		return r->arena.full ? NT_OK : NT_ENOMEM;
-	for (uint32_t i = 0; i < head->heads; i++)
-		list[i] = an_heapgraph_address(b->n->g,
-					       b->n->nodes[b->heads[head->first_head + i]].object);
-	qsort(list, head->heads, sizeof(*list), by_address);
+	for (uint32_t i = 0; i < head->heads; i++) {
+		const struct th_node *x = &b->n->nodes[b->heads[head->first_head + i]];
+
+		list[i].outer = an_heapgraph_address(b->n->g, x->object);
+		list[i].inner = an_heapgraph_address(b->n->g, b->n->nodes[x->end].object);
+	}
+	qsort(list, head->heads, sizeof(*list), th_compare_ends);
 	row->heads = list;
 	row->head_count = head->heads;
 	r->heads += head->heads;

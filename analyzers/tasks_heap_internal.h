@@ -55,6 +55,7 @@ struct th_node {
 	uint32_t awaits; /* node; AN_HEAP_NONE: none, or see children */
 	uint32_t first_child, child_count; /* of those that are combined: in th_nodes.children */
 	uint32_t class_; /* once known */
+	uint32_t end; /* ditto: the innermost one that it awaits, or itself */
 	uint8_t kind, leaf, color;
 	bool blocked, awaited, is_leaf;
 };
@@ -84,10 +85,18 @@ void th_nodes_done(struct th_nodes *n);
 
 /* --- tasks_heap_chains.c --- */
 
+/*
+ * Addresses of the outermost object of a call and of what is waited for in the end.  A loop is the
+ * same object for ever; that it does not get on shows in the other.
+ */
+struct th_ends {
+	uint64_t outer, inner;
+};
+
 /* One kind of chain of one walk. */
 struct th_row {
 	struct an_heap_chain chain;
-	uint64_t *heads; /* addresses of outermost objects, sorted; some of them */
+	struct th_ends *heads; /* of each call, sorted; none where there are too many */
 	size_t head_count;
 	uint32_t sample; /* object of one of them */
 	uint32_t leaf; /* an object that is waited for; AN_HEAP_NONE: none, in a circle */
@@ -101,7 +110,7 @@ struct th_rows {
 	struct nt_idmap by_hash;
 	uint64_t chains; /* before merging */
 	uint64_t beyond; /* chains that found no room */
-	size_t heads; /* addresses kept, of all rows */
+	size_t heads; /* kept, of all rows */
 };
 
 NT_MUST_CHECK enum nt_status th_rows_make(struct th_rows *r, struct th_nodes *n);
@@ -109,7 +118,7 @@ void th_rows_done(struct th_rows *r);
 
 /* --- tasks_heap_moves.c --- */
 
-/* An outermost object of the walk that others are compared with. */
+/* One end of a chain of the walk that others are compared with. */
 struct th_track {
 	uint64_t address, moved; /* now, and after the collection that goes on */
 	uint64_t *slot; /* in its row */
@@ -127,6 +136,7 @@ NT_MUST_CHECK enum nt_status th_moves_start(struct th_moves *m, const struct nt_
 void th_moves_event(struct th_moves *m, const struct nt_event *ev);
 /* The collection has ended. */
 void th_moves_commit(struct th_moves *m);
+int th_compare_ends(const void *a, const void *b);
 /* Puts what is known by now into the rows they came from. */
 void th_moves_apply(const struct th_moves *m, struct th_rows *rows);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Where the outermost objects of the first walk are by now: a collection that compacts the heap
+ * Where the objects of the first walk are by now: a collection that compacts the heap
  * says which ranges it has moved (GCBulkMovedObjectRanges), and whoever follows all of them knows
  * the same object in another walk.
  */
@@ -18,6 +18,11 @@ static int by_address(const void *a, const void *b)
 	return (x->address > y->address) - (x->address < y->address);
 }
 
+static void track(struct th_moves *m, uint64_t *slot)
+{
+	m->items[m->count++] = (struct th_track){ .address = *slot, .moved = *slot, .slot = slot };
+}
+
 enum nt_status th_moves_start(struct th_moves *m, const struct nt_alloc *alloc,
 			      const struct th_rows *rows)
 {
@@ -25,16 +30,17 @@ enum nt_status th_moves_start(struct th_moves *m, const struct nt_alloc *alloc,
 	m->pending = false;
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct th_row *row = &rows->rows[i];
-		struct th_track *items = an_mem_grow(
-			alloc, m->items, &m->cap, m->count + row->head_count + 1, sizeof(*items));
+		struct th_track *items =
+			an_mem_grow(alloc, m->items, &m->cap, m->count + 2 * row->head_count + 1,
+				    sizeof(*items));
 
 		if (!items)
 			return NT_ENOMEM;
 		m->items = items;
-		for (size_t k = 0; k < row->head_count; k++)
-			items[m->count++] = (struct th_track){ .address = row->heads[k],
-							       .moved = row->heads[k],
-							       .slot = &row->heads[k] };
+		for (size_t k = 0; k < row->head_count; k++) {
+			track(m, &row->heads[k].outer);
+			track(m, &row->heads[k].inner);
+		}
 	}
 	if (m->count)
 		qsort(m->items, m->count, sizeof(*m->items), by_address);
@@ -100,11 +106,13 @@ void th_moves_commit(struct th_moves *m)
 	qsort(m->items, m->count, sizeof(*m->items), by_address);
 }
 
-static int by_value(const void *a, const void *b)
+int th_compare_ends(const void *a, const void *b)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	const struct th_ends *x = a, *y = b;
 
-	return (x > y) - (x < y);
+	if (x->outer != y->outer)
+		return x->outer > y->outer ? 1 : -1;
+	return (x->inner > y->inner) - (x->inner < y->inner);
 }
 
 void th_moves_apply(const struct th_moves *m, struct th_rows *rows)
@@ -113,6 +121,6 @@ void th_moves_apply(const struct th_moves *m, struct th_rows *rows)
 		*m->items[i].slot = m->items[i].address;
 	for (size_t i = 0; i < rows->count; i++)
 		if (rows->rows[i].head_count)
-			qsort(rows->rows[i].heads, rows->rows[i].head_count, sizeof(uint64_t),
-			      by_value);
+			qsort(rows->rows[i].heads, rows->rows[i].head_count,
+			      sizeof(*rows->rows[i].heads), th_compare_ends);
 }

@@ -9,7 +9,7 @@ import sys
 
 from bench_common import Table, machine
 
-PARTS = ["read", "load", "cost", "cpu-sources"]
+PARTS = ["read", "load", "cost", "cpu-sources", "heap"]
 UNASKED = ["read", "load"]
 
 

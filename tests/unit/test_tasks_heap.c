@@ -172,6 +172,29 @@ static void moved_objects_are_the_same(void **state)
 	end();
 }
 
+/* The loop is the same object; what it waits for is a new one each time. */
+static void a_loop_that_gets_on_is_not_stuck(void **state)
+{
+	(void)state;
+	begin();
+	for (int i = 0; i < 5; i++)
+		await_in(BOX("Loop"), heap_object(&h, TASK), 0);
+	heap_walk(&h, 1, 10);
+	for (size_t i = 0; i < 5; i++) { /* loops, each with its task in front */
+		uint64_t loop = h.objects[3 * i + 1].address;
+		uint64_t context = h.objects[3 * i + 2].address;
+
+		assert_int_equal(h.objects[3 * i + 1].edge_count, 3);
+		heap_edges(&h, loop, 3, context, loop, heap_object(&h, TASK));
+	}
+	heap_walk(&h, 2, 2010);
+	assert_int_equal(number(0, "count"), 5);
+	assert_int_equal(number(0, "count_before"), 5);
+	assert_int_equal(number(0, "same_objects"), 0);
+	assert_false(play_finds(&p, "tasks.stuck"));
+	end();
+}
+
 /* Busy work of the same shape: every object is another one. */
 static void others_of_the_same_shape_are_not_stuck(void **state)
 {
@@ -634,6 +657,7 @@ int main(void)
 		cmocka_unit_test(three_in_both_walks_are_stuck),
 		cmocka_unit_test(two_are_told_but_not_found_fault_with),
 		cmocka_unit_test(moved_objects_are_the_same),
+		cmocka_unit_test(a_loop_that_gets_on_is_not_stuck),
 		cmocka_unit_test(others_of_the_same_shape_are_not_stuck),
 		cmocka_unit_test(without_moves_in_the_trace_the_shape_tells),
 		cmocka_unit_test(a_thread_that_waits_is_blocked),
