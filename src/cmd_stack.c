@@ -12,7 +12,8 @@ struct stack_args {
 	uint64_t pid;
 	const char *name;
 	uint64_t duration_ns, timeout_ns;
-	bool no_merge, all, json, force;
+	uint64_t walks;
+	bool no_heap, no_merge, all, json, force, quiet;
 	int format; /* enum report_format */
 	const char *output;
 };
@@ -27,6 +28,10 @@ static const struct opt_spec stack_options[] = {
 	{ "duration", 'd', "TIME", "watch the threads for TIME (default 2s)",
 	  OPT_DURATION(struct stack_args, duration_ns), .min = 10 * NS_PER_MS,
 	  .max = 600 * SECOND },
+	{ "no-heap", 0, NULL, "no walks of the heap: async calls that wait are not shown",
+	  OPT_FLAG(struct stack_args, no_heap) },
+	{ "walks", 0, "1|2", "of the heap (default 2): one alone cannot tell stuck from busy",
+	  OPT_UINT(struct stack_args, walks), .min = 1, .max = 2 },
 	{ "no-merge", 0, NULL, "one stack after the other instead of a tree",
 	  OPT_FLAG(struct stack_args, no_merge) },
 	{ "all", 'a', NULL, "stacks of the runtime's own threads, too",
@@ -37,6 +42,8 @@ static const struct opt_spec stack_options[] = {
 	{ "output", 'o', "FILE", "write there instead of standard output",
 	  OPT_STRING(struct stack_args, output) },
 	{ "force", 0, NULL, "replace an existing file", OPT_FLAG(struct stack_args, force) },
+	{ "quiet", 'q', NULL, "say nothing about walks of the heap",
+	  OPT_FLAG(struct stack_args, quiet) },
 	{ "timeout", 0, "TIME", "give up after TIME, in all (default 60s)",
 	  OPT_DURATION(struct stack_args, timeout_ns), .min = 100 * NS_PER_MS,
 	  .max = 3600 * SECOND },
@@ -45,11 +52,14 @@ static const struct opt_spec stack_options[] = {
 
 static const char stack_notes[] =
 	"Shows the stack of each thread, merged into a tree of common frames, with what it waits\n"
-	"for and the time it used on a processor meanwhile.\n"
+	"for and the time it used on a processor meanwhile; and every async call that waits, also\n"
+	"of a process that got stuck long ago.  For these the heap is walked twice: each walk is "
+	"a\n"
+	"full collection, for which the process stands still.\n"
 	"\n"
 	"examples:\n"
 	"  drdotnet-trace stack -p 4711\n"
-	"  drdotnet-trace stack -n shop --no-merge\n"
+	"  drdotnet-trace stack -n shop --no-merge --no-heap\n"
 	"  drdotnet-trace stack -p 4711 --json\n";
 
 static int take(const struct stack_args *args)
@@ -60,7 +70,9 @@ static int take(const struct stack_args *args)
 		.watch_ms = args->duration_ns / NS_PER_MS,
 		.timeout_ms = args->timeout_ns / NS_PER_MS,
 		.format = args->json ? REPORT_JSON : (enum report_format)args->format,
+		.heap_walks = args->no_heap ? 0 : (unsigned)args->walks,
 		.no_merge = args->no_merge,
+		.quiet = args->quiet,
 		.all = args->all,
 		.output = args->output,
 		.force = args->force,
@@ -76,7 +88,9 @@ static int take(const struct stack_args *args)
 
 static int run_stack(const struct command *cmd, int argc, char **argv)
 {
-	struct stack_args args = { .duration_ns = 2 * SECOND, .timeout_ns = 60 * SECOND };
+	struct stack_args args = { .duration_ns = 2 * SECOND,
+				   .timeout_ns = 60 * SECOND,
+				   .walks = 2 };
 	struct opt_operands words;
 	int code = opt_parse(cmd, argc, argv, &args, &words);
 

@@ -116,12 +116,22 @@ static void put_pending(struct out *o, const struct an_value *v, size_t top)
 		text_wrap(o, INDENT, "kept alive by ", an_get_text(v, "kept_by", ""));
 }
 
+/* By two walks of the heap: what waits for a timer, or comes and goes. */
+static bool gets_on(const struct an_value *v)
+{
+	const struct an_value *stuck = an_get(v, "stuck");
+
+	return stuck && stuck->kind == AN_BOOL && !stuck->u &&
+	       strcmp(an_get_text(v, "source", ""), "heap") == 0 &&
+	       strcmp(an_get_text(v, "state", ""), "pending") == 0;
+}
+
 void text_tasks(struct out *o, const struct an_value *tasks, size_t top)
 {
 	const struct an_value *pending = an_get(tasks, "pending");
 	size_t rows = text_rows(pending, top);
 	const struct an_value *v = rows ? pending->first : NULL;
-	uint64_t kinds = an_get_u64(tasks, "pending_kinds", rows);
+	uint64_t kinds = an_get_u64(tasks, "pending_kinds", rows), well = 0;
 
 	text_head(o, "TASKS");
 	if (!pending || pending->kind == AN_NULL) {
@@ -132,8 +142,17 @@ void text_tasks(struct out *o, const struct an_value *tasks, size_t top)
 	put_walks(o, an_get(tasks, "heap"));
 	if (!rows)
 		out_text(o, "  nothing else was pending when the recording ended\n");
-	for (size_t i = 0; i < rows; i++, v = v->next)
-		put_pending(o, v, top);
+	for (size_t i = 0; i < rows; i++, v = v->next) {
+		if (gets_on(v))
+			well += an_get_u64(v, "count", 1);
+		else
+			put_pending(o, v, top);
+	}
+	if (well)
+		out_printf(o,
+			   "\n  %" PRIu64 " more wait%s for a timer, or come and go: no sign of "
+			   "trouble\n",
+			   well, well == 1 ? "s" : "");
 	if (kinds > rows)
 		out_printf(o, "\n  ... %" PRIu64 " more kinds: --top 0 shows all that were kept\n",
 			   kinds - rows);

@@ -6,6 +6,7 @@
 
 #include "src/collect_end.h"
 #include "src/command.h"
+#include "src/heap_walk.h"
 #include "src/log.h"
 #include "src/process_list.h"
 #include "src/providers.h"
@@ -20,10 +21,18 @@ enum {
 	SHOWN = sizeof(shown) / sizeof(shown[0]),
 };
 
+/* Contention; Threading */
+#define KEYWORDS (UINT64_C(0x4000) | UINT64_C(0x10000))
+
 static const struct ipc_provider providers[] = {
 	{ .name = PROVIDER_SAMPLER, .level = 4 },
-	/* Contention; Threading */
-	{ .name = PROVIDER_RUNTIME, .keywords = 0x4000 | 0x10000, .level = 4 },
+	{ .name = PROVIDER_RUNTIME, .keywords = KEYWORDS, .level = 4 },
+};
+static const struct ipc_provider heap_providers[] = {
+	{ .name = PROVIDER_SAMPLER, .level = 4 },
+	{ .name = PROVIDER_RUNTIME,
+	  .keywords = KEYWORDS | HEAP_WALK_KEYWORDS,
+	  .level = HEAP_WALK_LEVEL },
 };
 
 enum { PROVIDERS = sizeof(providers) / sizeof(providers[0]) };
@@ -38,7 +47,7 @@ static void say_stopped(const struct collect_target *t)
 		   t->target.pid);
 }
 
-static int refuse(const struct collect_target *t, const struct session_end *end)
+static int refuse(const struct collect_target *t, const struct session_end *end, bool heap)
 {
 	char why[256];
 
@@ -50,7 +59,8 @@ static int refuse(const struct collect_target *t, const struct session_end *end)
 		  why);
 	if (end->why == SESSION_TIMEOUT)
 		log_advice("it may get no processor time, or another tool may block its "
-			   "diagnostics; --timeout waits longer");
+			   "diagnostics%s; --timeout waits longer",
+			   heap ? ", or its heap is large: --no-heap leaves that out" : "");
 	return end->why == SESSION_NO_MEMORY ? EXIT_FAILED : EXIT_UNREACHABLE;
 }
 
@@ -118,7 +128,7 @@ static int print(const struct stack_wish *w, struct analysis *a,
 {
 	static const struct an_provider enabled[] = {
 		{ PROVIDER_SAMPLER, 0, 4 },
-		{ PROVIDER_RUNTIME, 0x4000 | 0x10000, 4 },
+		{ PROVIDER_RUNTIME, KEYWORDS, 4 },
 		{ 0 },
 	};
 	const struct report_choice choice = { .sections = shown,
@@ -156,10 +166,12 @@ static int take(const struct stack_wish *w, struct analysis *a)
 {
 	const struct stack_session_config config = {
 		.target = &w->target->target,
-		.providers = providers,
+		.providers = w->heap_walks ? heap_providers : providers,
 		.provider_count = PROVIDERS,
 		.watch_ms = w->watch_ms,
 		.timeout_ms = w->timeout_ms,
+		.heap_walks = w->heap_walks,
+		.quiet = w->quiet,
 	};
 	struct nt_decoder *d = analysis_decoder(a);
 	struct stack_session_result r;
@@ -171,11 +183,13 @@ static int take(const struct stack_wish *w, struct analysis *a)
 		say_stopped(w->target);
 		code = EXIT_UNREACHABLE;
 	} else if (!r.end.started && !r.interrupted) {
-		code = refuse(w->target, &r.end);
+		code = refuse(w->target, &r.end, w->heap_walks > 0);
 	} else if (!r.samples) {
 		code = say_none(w->target, &r, d);
 	} else {
 		code = judge(w->target, &r, d);
+		if (code == EXIT_DONE && r.walked < w->heap_walks)
+			code = EXIT_PARTIAL;
 		printed = code == EXIT_FAILED ? code : print(w, a, &r);
 		code = printed != EXIT_DONE ? printed : code;
 	}

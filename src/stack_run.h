@@ -14,7 +14,8 @@ struct stack_wish {
 	const struct collect_target *target;
 	uint64_t watch_ms, timeout_ms;
 	enum report_format format;
-	bool no_merge, all;
+	unsigned heap_walks; /* 0: none */
+	bool no_merge, all, quiet;
 	const char *output; /* NULL: standard output */
 	bool force;
 };

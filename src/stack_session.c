@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/stack_session.h"
 
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "src/heap_walk.h"
 #include "src/log.h"
 #include "src/proc.h"
 
@@ -26,11 +29,12 @@ struct stack_session {
 	uv_timer_t look;
 	uv_signal_t signals[SIGNALS];
 	struct session *session;
+	struct heap_walk *walk; /* NULL: none goes on or is to come */
 	struct nt_decoder *decoder; /* of the analysis */
 	struct nt_decoder *counter; /* does not hold events back */
 	uint64_t begin_ns, start_ns, signal_ns;
 	int64_t last_sample_ns;
-	bool stopping, over;
+	bool stopping, over, walks_over;
 };
 
 bool stack_process_is_stopped(int32_t pid)
@@ -48,6 +52,9 @@ static void finish(struct stack_session *s)
 	if (s->session)
 		session_close(s->session, NULL, NULL);
 	s->session = NULL;
+	if (s->walk)
+		heap_walk_close(s->walk);
+	s->walk = NULL;
 	uv_close((uv_handle_t *)&s->look, NULL);
 	for (size_t i = 0; i < SIGNALS; i++)
 		uv_close((uv_handle_t *)&s->signals[i], NULL);
@@ -70,7 +77,12 @@ static void stop(struct stack_session *s)
 		return;
 	s->stopping = true;
 	read_after(s);
-	session_stop(s->session);
+	if (s->session) {
+		session_stop(s->session);
+		return;
+	}
+	s->result->end.why = SESSION_CANCELLED; /* not yet begun */
+	finish(s);
 }
 
 /* --- the session --- */
@@ -82,6 +94,8 @@ static void on_started(void *ctx, unsigned version, unsigned gave_up)
 	(void)version;
 	(void)gave_up;
 	s->start_ns = uv_hrtime();
+	if (s->walk)
+		heap_walk_opened(s->walk);
 	if (!s->config->target->foreign)
 		s->result->threads_known =
 			proc_threads_read(&s->result->before, PROC_ROOT, s->config->target->pid);
@@ -94,6 +108,8 @@ static void on_data(void *ctx, const uint8_t *bytes, size_t len)
 	/* Errors stick in the decoders; the rest is taken off the runtime all the same. */
 	(void)!nt_decoder_push(s->decoder, bytes, len);
 	(void)!nt_decoder_push(s->counter, bytes, len);
+	if (s->walk)
+		heap_walk_push(s->walk, bytes, len);
 }
 
 static void on_end(void *ctx, const struct session_end *end)
@@ -146,9 +162,13 @@ static void on_look(uv_timer_t *timer)
 	if (!s->start_ns || s->stopping)
 		return;
 	watched = now - s->start_ns;
-	if (watched < s->config->watch_ms * UINT64_C(1000000))
+	if (now - s->begin_ns >= half_ns) {
+		stop(s);
 		return;
-	if (s->result->rounds >= MIN_ROUNDS || now - s->begin_ns >= half_ns || never_comes(s))
+	}
+	if (watched < s->config->watch_ms * UINT64_C(1000000) || (s->walk && !s->walks_over))
+		return;
+	if (s->result->rounds >= MIN_ROUNDS || never_comes(s))
 		stop(s);
 }
 
@@ -166,18 +186,24 @@ static void on_signal(uv_signal_t *signal, int number)
 	s->signal_ns = s->signal_ns ? s->signal_ns : now;
 }
 
-/* --- the whole --- */
-
-static bool begin(struct stack_session *s)
+/* The caller frees the array, not the names. */
+static const char **borrow_sockets(const struct ipc_target *t)
 {
-	static const int numbers[SIGNALS] = { SIGINT, SIGTERM, SIGHUP };
-	const struct ipc_target *t = s->config->target;
 	const char **sockets = calloc(t->socket_count + 1, sizeof(*sockets));
+
+	for (size_t i = 0; sockets && i < t->socket_count; i++)
+		sockets[i] = t->sockets[i].path;
+	return sockets;
+}
+
+static bool start_session(struct stack_session *s)
+{
+	const char **sockets = borrow_sockets(s->config->target);
 	struct session_config config = {
 		.sockets = sockets,
-		.socket_count = t->socket_count,
+		.socket_count = s->config->target->socket_count,
 		.collect = {
-			.buffer_mb = BUFFER_MB,
+			.buffer_mb = s->walk ? HEAP_WALK_BUFFER_MB : BUFFER_MB,
 			.rundown_keywords = RUNDOWN,
 			.stacks = true,
 			.providers = s->config->providers,
@@ -187,10 +213,81 @@ static bool begin(struct stack_session *s)
 		.stop_timeout_ms = s->config->timeout_ms / 2,
 	};
 
-	if (!sockets)
-		return false;
-	for (size_t i = 0; i < t->socket_count; i++)
-		sockets[i] = t->sockets[i].path;
+	if (sockets)
+		s->session = session_start(&s->loop, &config, &session_events, s);
+	free(sockets);
+	return s->session != NULL;
+}
+
+/* --- walks of the heap --- */
+
+static void on_walk_ready(void *ctx, bool answers)
+{
+	struct stack_session *s = ctx;
+
+	(void)answers; /* however large the heap: our own limit of time stands */
+	if (start_session(s))
+		return;
+	s->result->end.why = SESSION_NO_MEMORY;
+	finish(s);
+}
+
+static void on_walked(void *ctx, unsigned number, const struct heap_walk_facts *facts)
+{
+	struct stack_session *s = ctx;
+	char pause[64] = "for a time that is not known";
+
+	s->result->walked = number;
+	if (s->config->quiet)
+		return;
+	if (facts->pause_ns >= 0)
+		snprintf(pause, sizeof(pause), "for %.1f ms", (double)facts->pause_ns / 1e6);
+	log_info("heap walk %u of %u: %" PRIu64 " objects; the process stood still %s", number,
+		 s->config->heap_walks, facts->objects, pause);
+}
+
+/* Closed when the session is: it may be in the middle of a push. */
+static void on_walks_done(void *ctx, enum heap_walk_why why)
+{
+	struct stack_session *s = ctx;
+
+	s->walks_over = true;
+	if (why != HEAP_WALK_DONE)
+		log_warn(why == HEAP_WALK_TIMEOUT
+				 ? "the heap was not walked in time; what came is reported"
+				 : "the heap was not walked again: the process did not answer");
+}
+
+static const struct heap_walk_events walk_events = { on_walk_ready, on_walked, on_walks_done };
+
+static bool start_walks(struct stack_session *s)
+{
+	const char **sockets = borrow_sockets(s->config->target);
+	const struct heap_walk_config config = {
+		.sockets = sockets,
+		.socket_count = s->config->target->socket_count,
+		.walks = s->config->heap_walks,
+		.apart_ms = HEAP_WALK_APART_MS,
+		.timeout_ms = s->config->timeout_ms / 4,
+	};
+
+	if (!s->config->quiet)
+		log_info("the heap is walked %s: %s a full collection, for which the whole process "
+			 "stands still; --no-heap leaves that out",
+			 config.walks == 1 ? "once" : "twice, 2 s apart",
+			 config.walks == 1 ? "that is" : "each is");
+	if (sockets)
+		s->walk = heap_walk_start(&s->loop, &config, &walk_events, s);
+	free(sockets);
+	return s->walk != NULL;
+}
+
+/* --- the whole --- */
+
+static bool begin(struct stack_session *s)
+{
+	static const int numbers[SIGNALS] = { SIGINT, SIGTERM, SIGHUP };
+
 	uv_timer_init(&s->loop, &s->look);
 	s->look.data = s;
 	uv_timer_start(&s->look, on_look, LOOK_MS, LOOK_MS);
@@ -200,9 +297,7 @@ static bool begin(struct stack_session *s)
 		uv_signal_start(&s->signals[i], on_signal, numbers[i]);
 	}
 	s->begin_ns = uv_hrtime();
-	s->session = session_start(&s->loop, &config, &session_events, s);
-	free(sockets);
-	return s->session != NULL;
+	return s->config->heap_walks ? start_walks(s) : start_session(s);
 }
 
 bool stack_session_run(const struct stack_session_config *config, struct analysis *analysis,

@@ -25,12 +25,15 @@ struct stack_session_config {
 	size_t provider_count;
 	uint64_t watch_ms; /* how long threads are watched, once the session has begun */
 	uint64_t timeout_ms; /* for everything */
+	unsigned heap_walks; /* 0: none; else the providers ask for them, see heap_walk.h */
+	bool quiet; /* walks are not said */
 };
 
 struct stack_session_result {
 	struct session_end end;
 	bool interrupted; /* by a signal: taken as it is */
 	bool stopped; /* the process is stopped, as by SIGSTOP */
+	unsigned walked; /* walks of the heap that have ended */
 	uint64_t samples, rounds; /* of samples */
 	bool threads_known;
 	struct proc_threads before, after;

@@ -45,7 +45,7 @@ def deadlock(target, r):
             check(rows[0]["state"] == "waiting" and "lock" in (rows[0]["waiting_on"] or "") and
                   rows[0]["cpu_ms"] == 0, target + " deadlock: it waits for a lock", rows)
     native = [s for s in j.get("stacks", []) if not s["managed"]]
-    check(any(s["name"] == ".NET Finalizer" for s in native),
+    check(any(s["name"] == ".NET SigHandler" for s in native),
           target + " deadlock: threads without managed code", native)
 
 
@@ -57,6 +57,19 @@ def stuck(target, r):
         check(rows[0]["waiting_on"] == "a task", target + " stuck: it waits for a task", rows)
     check(finding(j, "tasks.sync-over-async"), target + " stuck: sync over async",
           j.get("findings"))
+    check("the heap is walked" in r.err, target + " stuck: what it costs is said", r.err)
+    pending = [p for p in j.get("tasks", {}).get("pending") or [] if p["source"] == "heap"]
+    seen = {p["method"]: (p["count"], p["state"], p["chain"]) for p in pending
+            if p["state"] != "pending"}
+    chain = ["Shop.Stuck.FetchPriceAsync", "Shop.Stuck.PriceOrderAsync",
+             "Shop.Stuck.HandleRequestAsync"]
+    check(seen.get("Shop.Stuck.HandleRequestAsync") == (25, "stuck", chain),
+          target + " stuck: 25 chains", pending)
+    check(seen.get("Shop.Stuck.PriceOrderAsync") == (1, "blocked", chain[:2]),
+          target + " stuck: the chain of the blocked thread", pending)
+    check(seen.get("Shop.Stuck.WaitGateAsync", (0,))[:2] == (3, "stuck"),
+          target + " stuck: three wait for the semaphore", pending)
+    check(len(seen) == 3, target + " stuck: not the loop of the timer", seen)
 
 
 def late(targets):
@@ -95,7 +108,8 @@ def busy():
     try:
         with shop("net10", "cpu", seconds=600) as app:
             for n in range(ROUNDS):
-                r = run("stack", "-p", app.pid, "--duration", "100ms", "--json", timeout=90)
+                r = run("stack", "-p", app.pid, "--duration", "100ms", "--json",
+                        "--no-heap", timeout=90)
                 what = "busy, round %d: " % n
                 if r.code == 0:
                     check(rows_with(r.json(), "Shop.Program.Main"), what + "stacks", r)
@@ -115,14 +129,14 @@ def stopped():
               "stopped: said at once", r)
         os.kill(app.pid, signal.SIGCONT)
         # In the middle of it.
-        r = Running("stack", "-p", app.pid, "--duration", "30s")
+        r = Running("stack", "-p", app.pid, "--duration", "30s", "--no-heap")
         wait_until("stopped: the session has begun", lambda: has_sampler(app.pid))
         freeze(app.pid)
         result = r.finish()
         check(result.code == 5 and "is stopped" in result.err and result.seconds < 15,
               "stopped: said in the middle", result)
         os.kill(app.pid, signal.SIGCONT)
-        r = run("stack", "-p", app.pid, "--duration", "50ms")
+        r = run("stack", "-p", app.pid, "--duration", "50ms", "--no-heap")
         check(r.code == 0, "stopped: no harm was done", r)
 
 
@@ -140,14 +154,14 @@ def has_sampler(pid):
 
 def ends():
     with shop("net10", "idle") as app:
-        r = Running("stack", "-p", app.pid, "--duration", "30s")
+        r = Running("stack", "-p", app.pid, "--duration", "30s", "--no-heap")
         wait_until("ends: the session has begun", lambda: has_sampler(app.pid))
         os.kill(app.pid, signal.SIGKILL)
         result = r.finish()
         check(result.code in (1, 3, 5) and result.err and result.seconds < 15,
               "ends: the target is killed", result)
     with shop("net10", "idle") as app:
-        r = Running("stack", "-p", app.pid, "--duration", "30s", "--json")
+        r = Running("stack", "-p", app.pid, "--duration", "30s", "--json", "--no-heap")
         wait_until("ends: the session has begun", lambda: has_sampler(app.pid))
         time.sleep(0.3)
         r.signal(signal.SIGINT)
