@@ -195,6 +195,12 @@ static void add_sizes(const struct gc_collection *c, struct an_value *v)
 	}
 }
 
+/* .NET 8 writes a time of day for the last phase of some collections of generation 1. */
+static bool is_possible(const struct gc_collection *c, uint32_t us)
+{
+	return !c->ended || us * UINT64_C(1000) <= an_elapsed(c->start_ns, c->end_ns) + 1000000;
+}
+
 static void add_phases(const struct gc_collection *c, struct an_value *v)
 {
 	/* A sweeping collection has "sweep" instead of the last two. */
@@ -216,8 +222,8 @@ static void add_phases(const struct gc_collection *c, struct an_value *v)
 	}
 	o = an_add_object(v, "phases");
 	for (uint32_t i = 0; i < c->phases; i++)
-		an_add_double(o, i == 6 && c->phases == 7 ? "sweep_ms" : names[i],
-			      c->phase_us[i] / 1e3, 3);
+		gc_add_known_ms(o, i == 6 && c->phases == 7 ? "sweep_ms" : names[i],
+				is_possible(c, c->phase_us[i]), c->phase_us[i] / 1e3);
 }
 
 static void add_marks(const struct gc_collection *c, struct an_value *v)
