@@ -39,6 +39,7 @@ enum {
 	MAX_NAMES = 2000,
 	MAX_PLACES = 2000,
 	NAME_BYTES = 256,
+	FIRST_NS = 1000 * 1000 * 1000,
 };
 
 struct analyzer {
@@ -354,6 +355,12 @@ static enum nt_status on_compiled(struct jit *j, const struct nt_event *ev,
 			j->waited_ns += load.jit_ns;
 		j->il_bytes += open.il_bytes;
 		load.il_bytes = open.il_bytes;
+	}
+	if (!j->compiled)
+		j->first_ns = ev->time_ns;
+	if (an_elapsed(j->first_ns, ev->time_ns) < FIRST_NS) {
+		j->first_count++;
+		j->first_jit_ns += load.jit_ns;
 	}
 	j->compiled++;
 	j->tiers[load.tier]++;

@@ -141,6 +141,9 @@ struct jit {
 	size_t thread_count, thread_cap;
 	struct nt_idmap by_thread;
 	struct an_rate rate; /* methods compiled */
+	/* Within a second of the first one: start-up, where the recording has it. */
+	int64_t first_ns;
+	uint64_t first_count, first_jit_ns;
 };
 
 /* --- jit_methods.c --- */

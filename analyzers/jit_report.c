@@ -296,6 +296,21 @@ static void add_counts(const struct jit *j, struct an_value *v)
 	an_rate_report(&j->rate, observed, v, "over_time");
 }
 
+/* What compiling took in the second that began with the first method: the cost of a start. */
+static void add_first_second(const struct jit *j, struct an_value *parent)
+{
+	struct an_value *v;
+
+	if (!j->compiled) {
+		an_add_null(parent, "first_second");
+		return;
+	}
+	v = an_add_object(parent, "first_second");
+	an_add_double(v, "start_ms", (double)j->first_ns / 1e6, 4);
+	an_add_uint(v, "count", j->first_count);
+	add_ms(v, "time_ms", j->timed, j->first_jit_ns);
+}
+
 static void add_tiering(const struct jit *j, struct an_value *parent)
 {
 	struct an_value *v;
@@ -442,6 +457,7 @@ static enum nt_status add_section(struct jit *j, struct jit_rows *r, struct an_s
 	add_osr(j, r, v);
 	add_slow(j, r, v);
 	add_dynamic(j, sites, v);
+	add_first_second(j, v);
 	add_tiering(j, v);
 	add_loader(j, v);
 	check_storm(j, out);

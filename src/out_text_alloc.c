@@ -217,6 +217,11 @@ static void put_jit_counts(struct out *o, const struct an_value *jit)
 	if (an_get_u64(jit, "r2r_rejected", 0))
 		out_printf(o, "  rejected   precompiled code of %" PRIu64 " methods\n",
 			   an_get_u64(jit, "r2r_rejected", 0));
+	if (an_get_u64(jit, "first_second.count", 0) && text_has(jit, "first_second.time_ms")) {
+		text_ms(jit, "first_second.time_ms", time, sizeof(time));
+		out_printf(o, "  at first   %" PRIu64 " methods in %s, within a second\n",
+			   an_get_u64(jit, "first_second.count", 0), time);
+	}
 	if (text_has(jit, "tiering")) {
 		text_ms(jit, "tiering.background_ms", time, sizeof(time));
 		out_printf(o, "  tier-up    %" PRIu64 " methods in the background in %s\n",

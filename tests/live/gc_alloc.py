@@ -7,7 +7,7 @@ import json
 import os
 
 from flood import program
-from live import App, LONG, Running, check, done, parts, run, scratch, shop
+from live import App, LONG, Running, check, done, parts, run, scratch, shop, wait_until
 
 RUNTIME = "Microsoft-Windows-DotNETRuntime"
 SAMPLER = "Microsoft-DotNETCore-SampleProfiler"
@@ -15,58 +15,73 @@ TARGETS = ("net31", "net8", "net9", "net10", "net11") if LONG else ("net8", "net
 PAUSE_MS = 0.05
 
 
-def counted(path, begin_us, end_us):
-    """Bytes in a second between two times, as the program itself counted them."""
-    rows = []
+def read_figures(path):
+    """(time in microseconds since 1970, bytes allocated), as the program itself counted them."""
+    if not os.path.exists(path):
+        return []
     with open(path, encoding="utf-8") as f:
-        for line in f.read().split("\n")[:-1]:
-            time_us, total = map(int, line.split(","))
-            if begin_us <= time_us <= end_us:
-                rows.append((time_us, total))
-    if len(rows) < 10:
-        return 0
-    return (rows[-1][1] - rows[0][1]) * 1e6 / (rows[-1][0] - rows[0][0])
+        return [tuple(map(int, line.split(","))) for line in f.read().split("\n")[:-1]]
 
 
-def times_us(trace):
-    start = datetime.datetime.fromisoformat(trace["start_time"].rstrip("Z")[:26] + "+00:00")
-    begin = start.timestamp() * 1e6
-    return begin, begin + trace["duration_ms"] * 1000
+def total_at(rows, time_us):
+    """Bytes allocated up to a time between two readings."""
+    for (before, low), (after, high) in zip(rows, rows[1:]):
+        if before <= time_us <= after:
+            return low + (high - low) * (time_us - before) / (after - before)
+    return None
+
+
+def watched(name, report):
+    """From when to when, in ms, what was allocated is known; and how much it was."""
+    if name != "growth":
+        trace = report["trace"]
+        return trace["first_event_ms"], trace["duration_ms"], report["alloc"]["bytes"]
+    starts = [row["start_ms"] for row in report["gc"]["collections"] if row["type"] != "background"]
+    rate = report["gc"]["allocation_rate_bytes_per_s"]
+    return starts[0], starts[-1], rate * (starts[-1] - starts[0]) / 1000
 
 
 def rates(folder):
     """By ticks, by samples (.NET 10), and by what generation 0 has grown."""
-    figures = os.path.join(folder, "figures")
-    keyword = 0x80000000000  # AllocationSampling
+    sampling = 0x80000000000
     for name, providers in (("ticks", RUNTIME + ":1:5"),
-                            ("sampled", "%s:0x%x:4" % (RUNTIME, keyword | 1)),
+                            ("sampled", "%s:0x%x:4" % (RUNTIME, sampling | 1)),
                             ("growth", RUNTIME + ":1:4")):
+        figures = os.path.join(folder, name)
         with App([program("allocate", "Allocate"), figures, "60", "2"]) as app:
-            r = run("collect", "-p", app.pid, "--duration", "2s", "--json", "-o", "none",
-                    "--providers", providers)
+            wait_until("the program counts", lambda: len(read_figures(figures)) > 10)
+            r = run("collect", "-p", app.pid, "--duration", "2s", "--json", "-o", "none", "--top",
+                    "0", "--providers", providers)
             report = r.json()
-            trace = report.get("trace", {})
-            rate = counted(figures, *times_us(trace)) if trace.get("start_time") else 0
-        check(rate > 0, name + ": the program counts", r)
-        sections = []
-        if name != "growth":
-            sections.append(("alloc", report["alloc"]["rate_bytes_per_s"]))
-            check(report["alloc"]["types"][0]["type"] == "System.Byte[]", name + ": type",
-                  report["alloc"]["types"][:2])
-            check(report["alloc"]["sites"][0]["method"] == "Program.Make", name + ": site",
-                  report["alloc"]["sites"][:2])
-        if name != "sampled":
-            sections.append(("gc", report["gc"]["allocation_rate_bytes_per_s"]))
-        for section, ours in sections:
-            check(ours and abs(ours - rate) < rate / 10, "%s: %s: rate" % (name, section), ours,
-                  rate)
+            start = datetime.datetime.fromisoformat(report["trace"]["start_time"].rstrip("Z")[:26] +
+                                                    "+00:00").timestamp() * 1e6
+            begin, end, ours = watched(name, report)
+            wait_until("it counts on", lambda: read_figures(figures)[-1][0] > start + end * 1000)
+        rows = read_figures(figures)
+        theirs = total_at(rows, start + end * 1000) - total_at(rows, start + begin * 1000)
+        check(abs(ours - theirs) < theirs / 10, name + ": bytes", ours, theirs)
+        if name == "growth":
+            continue
+        check(report["alloc"]["types"][0]["type"] == "System.Byte[]", name + ": type",
+              report["alloc"]["types"][:2])
+        check(report["alloc"]["sites"][0]["method"] == "Program.Make", name + ": site",
+              report["alloc"]["sites"][:2])
+
+
+def with_induced(target):
+    """Every 400,000 orders it calls GC.Collect: soon, on a machine that does nothing else."""
+    with shop(target, "gc") as app:
+        for seconds in (2, 8, 20):
+            r = run("collect", "-p", app.pid, "--duration", "%ds" % seconds, "--json", "-o",
+                    "none", "--providers", RUNTIME + ":1:5")
+            if r.json()["gc"]["induced"]:
+                break
+    return r
 
 
 def causes(_folder):
     for target in TARGETS:
-        with shop(target, "gc") as app:
-            r = run("collect", "-p", app.pid, "--duration", "2s", "--json", "-o", "none",
-                    "--providers", RUNTIME + ":1:5")
+        r = with_induced(target)
         report = r.json()
         check(report["alloc"]["types"][0]["type"] == "System.Byte[]", target + ": type", r)
         # From .NET 8 on the compiler puts Make into Run.
@@ -98,7 +113,7 @@ def sampler(folder):
     plain, sampled = ({row["number"]: row for row in r["gc"]["collections"]} for r in reports)
     # Not those that one of them saw a part of.
     numbers = sorted(set(plain) & set(sampled))[2:-2]
-    check(len(numbers) > 50, "collections that both have", len(numbers), *results)
+    check(len(numbers) >= 10, "collections that both have", len(numbers), *results)
     check(numbers == list(range(numbers[0], numbers[-1] + 1)), "no collection is missing", numbers)
     check(any(plain[n]["type"] == "background" for n in numbers), "background collections")
     check((reports[1]["gc"]["other_suspensions"] or 0) > 100, "the sampler's stops are told apart",

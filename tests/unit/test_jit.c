@@ -126,6 +126,26 @@ static void times(void **state)
 	play_end(&p);
 }
 
+/* A start of a program compiles much at once; what comes a second later is not part of it. */
+static void first_second(void **state)
+{
+	struct play p;
+
+	(void)state;
+	assert_true(play_begin(&p, NULL, classes, NULL));
+	started(&p, 10, 1, 100, 50);
+	loaded(&p, 15, 1, 100, 0x1000, "First", JITTED | QUICK);
+	started(&p, 1012, 1, 200, 50);
+	loaded(&p, 1014, 1, 200, 0x2000, "Second", JITTED | QUICK);
+	started(&p, 1014, 1, 300, 50);
+	loaded(&p, 1015, 1, 300, 0x3000, "Later", JITTED | QUICK);
+	end(&p, 2000);
+	assert_true(an_get_f64(play_report(&p), "jit.first_second.start_ms", 0) == 15);
+	assert_int_equal(an_get_u64(play_report(&p), "jit.first_second.count", 0), 2);
+	assert_true(an_get_f64(play_report(&p), "jit.first_second.time_ms", 0) == 7);
+	play_end(&p);
+}
+
 /* At the level Informational there are no starts. */
 static void no_times(void **state)
 {
@@ -411,12 +431,13 @@ static void out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing),	   cmocka_unit_test(times),
-		cmocka_unit_test(no_times),	   cmocka_unit_test(tiering),
-		cmocka_unit_test(dynamic_methods), cmocka_unit_test(many_dynamic),
-		cmocka_unit_test(storm),	   cmocka_unit_test(tier0_loop),
-		cmocka_unit_test(rejected),	   cmocka_unit_test(loader),
-		cmocka_unit_test(damaged),	   cmocka_unit_test(out_of_memory),
+		cmocka_unit_test(nothing),	 cmocka_unit_test(times),
+		cmocka_unit_test(first_second),	 cmocka_unit_test(no_times),
+		cmocka_unit_test(tiering),	 cmocka_unit_test(dynamic_methods),
+		cmocka_unit_test(many_dynamic),	 cmocka_unit_test(storm),
+		cmocka_unit_test(tier0_loop),	 cmocka_unit_test(rejected),
+		cmocka_unit_test(loader),	 cmocka_unit_test(damaged),
+		cmocka_unit_test(out_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
