@@ -3,30 +3,15 @@
 #define ANALYZERS_COUNTERS_INTERNAL_H
 
 /*
- * Inside of the counters analyzer: counters.c reads the events, counters_series.c keeps the series,
+ * Inside of the counters analyzer: counters.c takes the events, counters_series.c keeps the series,
  * counters_report.c writes the section.
  */
 
 #include "analyzers/analyzer.h"
+#include "analyzers/counter_event.h"
 #include "analyzers/textset.h"
 
-enum counter_kind {
-	COUNTER_MEAN, /* EventCounter, PollingCounter */
-	COUNTER_SUM, /* IncrementingEventCounter, IncrementingPollingCounter */
-	COUNTER_COUNTER, /* meters from here on */
-	COUNTER_UP_DOWN,
-	COUNTER_GAUGE,
-	COUNTER_HISTOGRAM,
-	COUNTER_EXPONENTIAL,
-	COUNTER_KINDS
-};
-
-enum {
-	COUNTER_COLUMNS = 10, /* numbers of one point, at most */
-	COUNTER_QUANTILES = 8,
-	COUNTER_QUANTILE_BYTES = 16, /* of "0.95" */
-	COUNTER_SERIES_POINTS = 4000, /* of one series; then the oldest go */
-};
+enum { COUNTER_SERIES_POINTS = 4000 /* of one series; then the oldest go */ };
 
 /* What makes a series one of its own; all texts. */
 enum counter_key {
@@ -67,14 +52,11 @@ struct counter_instrument {
 	uint32_t type, description, tags, meter_tags, scope;
 };
 
-/* One reading of an instrument, before it has found its series. */
+/* One reading, before it has found its series. */
 struct counter_reading {
-	enum counter_kind kind;
+	const struct counter_row *row;
 	uint32_t key[KEYS];
-	uint32_t instrument;
 	uint32_t unit, title, scale;
-	struct counter_point point;
-	const char *quantiles; /* "0.5=21;0.95=97", or NULL */
 };
 
 struct counters {
@@ -87,6 +69,7 @@ struct counters {
 	uint64_t points_total; /* kept */
 	uint64_t unreadable; /* events that are no reading */
 	uint64_t collection; /* CollectionStart events */
+	struct counter_row row; /* of the event at hand */
 	struct counter_instrument *instruments;
 	size_t instrument_count, instrument_cap;
 	/* what the runtime complained about */
@@ -94,12 +77,6 @@ struct counters {
 	bool session_refused; /* another session had the meters */
 	uint32_t error_text; /* of the first, or AN_TEXT_OTHER */
 };
-
-extern const char *const counters_kinds[COUNTER_KINDS];
-
-/* The names of a kind's columns; NULL ends.  Histograms have their quantiles behind them. */
-const char *const *counters_columns(enum counter_kind kind);
-size_t counters_column_count(enum counter_kind kind);
 
 NT_MUST_CHECK enum nt_status counters_add(struct counters *c, const struct counter_reading *r);
 NT_MUST_CHECK enum nt_status counters_report(struct counters *c, struct an_report *out);

@@ -29,33 +29,6 @@ static void add_text(const struct counters *c, struct an_value *v, const char *n
 
 /* --- tags --- */
 
-static bool is_key_char(char ch)
-{
-	return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
-	       ch == '.' || ch == '_' || ch == '-' || ch == '/' || ch == ':';
-}
-
-/* The length of a key that is followed by '=', or 0. */
-static size_t key_length(const char *s)
-{
-	size_t n = 0;
-
-	while (is_key_char(s[n]))
-		n++;
-	return s[n] == '=' ? n : 0;
-}
-
-/* Where the next ",key=" begins, or the end. */
-static size_t value_length(const char *s)
-{
-	size_t n = 0;
-
-	for (; s[n]; n++)
-		if (s[n] == ',' && key_length(s + n + 1))
-			break;
-	return n;
-}
-
 static bool has_member(const struct an_value *v, const char *name)
 {
 	for (const struct an_value *m = v ? v->first : NULL; m; m = m->next)
@@ -64,28 +37,20 @@ static bool has_member(const struct an_value *v, const char *name)
 	return false;
 }
 
-/*
- * "k=v,k2=v2" without any escaping: a value may hold commas and equal signs.  Split where a comma
- * is followed by what looks like a key; a key that comes twice keeps its first value.
- */
+/* A key that comes twice keeps its first value. */
 static void add_tags(const char *s, struct an_value *row)
 {
 	struct an_value *v = an_add_object(row, "tags");
+	size_t key_len, len;
+	const char *at, *value;
 	char key[TAG_BYTES];
 	struct an_text t;
 
-	for (size_t i = 0; i < MAX_TAGS && *s; i++) {
-		size_t n = strcspn(s, "="), len;
-
-		if (!s[n])
-			return; /* no pair at all */
+	for (size_t i = 0; i < MAX_TAGS && counter_next_tag(&s, &at, &key_len, &value, &len); i++) {
 		t = an_text_of(key, sizeof(key));
-		an_text_put(&t, s, n);
-		s += n + 1;
-		len = value_length(s);
+		an_text_put(&t, at, key_len);
 		if (!has_member(v, key))
-			an_add_textn_named(v, key, s, len);
-		s += len + (s[len] == ',');
+			an_add_textn_named(v, key, value, len);
 	}
 }
 
@@ -94,7 +59,7 @@ static void add_tags(const char *s, struct an_value *row)
 static void add_point(const struct counter_series *s, const struct counter_point *p,
 		      struct an_value *list)
 {
-	const char *const *columns = counters_columns(s->kind);
+	const char *const *columns = counter_columns(s->kind);
 	struct an_value *v = an_add_object(list, NULL), *q;
 	size_t n = 0;
 
@@ -152,11 +117,11 @@ static void add_series(const struct counters *c, const struct counter_series *s,
 		       struct an_value *list)
 {
 	struct an_value *v = an_add_object(list, NULL), *points;
-	bool meter = s->kind >= COUNTER_COUNTER;
+	bool meter = counter_is_meter(s->kind);
 
 	add_text(c, v, "provider", s->key[KEY_PROVIDER]);
 	add_text(c, v, "name", s->key[KEY_NAME]);
-	an_add_text(v, "kind", counters_kinds[s->kind]);
+	an_add_text(v, "kind", counter_kinds[s->kind]);
 	add_text(c, v, "unit", s->unit);
 	add_tags(text_of(c, s->key[KEY_TAGS]), v);
 	an_add_text(v, "source", meter ? "meter" : "event-counter");

@@ -26,6 +26,14 @@ enum collect_cpu_source {
 	COLLECT_CPU_EVENTPIPE, /* the runtime's samples alone */
 };
 
+/* Who hears the events as they come, besides the analysis; no events: NT_STOPPED ends the
+ * recording. */
+struct collect_tap {
+	enum nt_status (*event)(void *ctx, const struct nt_trace_info *info,
+				const struct nt_event *ev);
+	void *ctx;
+};
+
 /* What all collections of a run share. */
 struct collect_settings {
 	struct ipc_collect session;
@@ -54,6 +62,9 @@ struct collect_settings {
 	bool keep_sampler; /* the runtime's, next to the samples of the kernel */
 	unsigned cpu_frequency; /* samples of the kernel, in a second of CPU time */
 	const struct fail_if *conditions; /* for exit code 4; NULL: none */
+	const struct collect_tap *tap; /* then there is no report; NULL: none */
+	const char *const *sections; /* to be analysed */
+	size_t section_count; /* 0: all */
 	bool quiet;
 	bool resume; /* a runtime that waits at the port we reach it by is told to go on */
 };

@@ -24,6 +24,7 @@ struct collect_stream {
 	struct collect_pieces *pieces;
 	struct stop_when *stop_when;
 	struct collect_live *live; /* NULL: nothing would be said */
+	struct nt_decoder *tap; /* for settings->tap */
 	struct nt_decoder *task_counter;
 	uv_loop_t *loop;
 	struct proc_cpu *cpu; /* NULL: not measured, or not any more */
@@ -120,6 +121,16 @@ static bool open_file(struct collect_stream *s, uv_loop_t *loop, const char *pat
 	return s->pieces || s->file;
 }
 
+static enum nt_status on_tap(void *ctx, const struct nt_event *ev)
+{
+	struct collect_stream *s = ctx;
+
+	return s->settings->tap->event(s->settings->tap->ctx, nt_decoder_borrow_trace(s->tap), ev);
+}
+
+/* A decoder of its own: the analysis's may hold events back until their time has come. */
+static const struct nt_sink tap_sink = { .event = on_tap };
+
 struct collect_stream *collect_stream_open(uv_loop_t *loop, const struct collect_settings *settings,
 					   const char *path, bool renumber,
 					   const struct collect_stream_events *events, void *ctx)
@@ -135,12 +146,16 @@ struct collect_stream *collect_stream_open(uv_loop_t *loop, const struct collect
 	s->settings = settings;
 	s->events = events;
 	s->ctx = ctx;
-	s->analysis = analysis_new(&settings->options, NULL, 0, settings->conditions);
+	s->analysis = analysis_new(&settings->options, settings->sections, settings->section_count,
+				   settings->conditions);
 	if (settings->stop_event)
 		s->stop_when = stop_when_new(settings->stop_event);
 	if (!settings->quiet && collect_live_is_useful(&settings->session))
 		s->live = collect_live_new(); /* without it the report says it at the end */
-	enough = s->analysis && (s->stop_when || !settings->stop_event);
+	if (settings->tap)
+		s->tap = nt_decoder_new(NULL, NULL, NT_SKIP_STACKS, &tap_sink, s);
+	enough = s->analysis && (s->stop_when || !settings->stop_event) &&
+		 (s->tap || !settings->tap);
 	if (!enough)
 		log_error("cannot collect: out of memory");
 	if (!enough || (path && !open_file(s, loop, path, renumber)))
@@ -157,6 +172,7 @@ struct collect_stream *collect_stream_free(struct collect_stream *s)
 	proc_cpu_close(s->cpu);
 	collect_perf_close(s->perf);
 	analysis_free(s->analysis);
+	nt_decoder_free(s->tap);
 	stop_when_free(s->stop_when);
 	collect_live_free(s->live);
 	free(s);
@@ -236,6 +252,8 @@ void collect_stream_push(struct collect_stream *s, const uint8_t *bytes, size_t 
 	if (s->pieces)
 		collect_pieces_write(s->pieces, bytes, len);
 	collect_live_push(s->live, bytes, len);
+	if (s->tap && nt_decoder_push(s->tap, bytes, len) != NT_OK && !s->stopping)
+		s->events->stop(s->ctx, COLLECT_STOP_TAP);
 	if (s->task_counter && nt_decoder_push(s->task_counter, bytes, len) < 0)
 		collect_stream_count_tasks(s, false);
 	if (!s->stopping)

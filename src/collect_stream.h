@@ -18,6 +18,7 @@ struct collect_stream;
 enum collect_stop_why {
 	COLLECT_STOP_EVENT, /* the stopping event came */
 	COLLECT_STOP_SIZE, /* --max-size is reached */
+	COLLECT_STOP_TAP, /* the tap wants no more */
 };
 
 /* From collect_stream_push(), or from the loop. */

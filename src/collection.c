@@ -339,7 +339,7 @@ static void on_started(void *ctx, unsigned version, unsigned gave_up)
 	(void)version;
 	c->facts.started = true;
 	c->facts.start_ns = uv_hrtime();
-	if (!c->no_tasks)
+	if (!c->no_tasks && !c->settings->tap)
 		collect_say_gave_up(gave_up);
 	if (gave_up & IPC_GAVE_UP_FILTER)
 		collect_stream_filter(c->stream);
@@ -622,7 +622,7 @@ static void on_stop(void *ctx, enum collect_stop_why why)
 {
 	struct collection *c = ctx;
 
-	if (may_say(c))
+	if (why != COLLECT_STOP_TAP && may_say(c))
 		log_info(why == COLLECT_STOP_EVENT ? "stopping: the stopping event came"
 						   : "stopping: --max-size is reached");
 	collection_stop(c);
@@ -695,6 +695,8 @@ static bool open_report(struct collection *c)
 	bool to_stdout = !s->report || strcmp(s->report, "-") == 0;
 	char *path;
 
+	if (s->tap)
+		return true;
 	if (to_stdout && s->output && strcmp(s->output, "-") == 0)
 		return true; /* the trace goes there */
 	path = expand(c, s->report ? s->report : "-", c->number);

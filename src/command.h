@@ -38,6 +38,7 @@ extern const struct command cmd_collect;
 extern const struct command cmd_report;
 extern const struct command cmd_events;
 extern const struct command cmd_stack;
+extern const struct command cmd_counters;
 extern const struct command cmd_process;
 extern const struct command cmd_doctor;
 extern const struct command cmd_analyzers;

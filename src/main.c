@@ -21,8 +21,8 @@
 
 /* In the order in which a newcomer needs them. */
 static const struct command *const commands[] = {
-	&cmd_ps,    &cmd_collect, &cmd_report, &cmd_events,
-	&cmd_stack, &cmd_process, &cmd_doctor, &cmd_analyzers,
+	&cmd_ps,       &cmd_collect, &cmd_report, &cmd_events,	  &cmd_stack,
+	&cmd_counters, &cmd_process, &cmd_doctor, &cmd_analyzers,
 };
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };

@@ -37,6 +37,10 @@ _drdotnet_trace()
 			return
 		fi
 	fi
+	if [[ $command == counters && $COMP_CWORD == 2 ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "collect" -- "$current")
+		return
+	fi
 	if [[ $command == process ]]; then
 		words="info env resume dump perfmap"
 		[[ $previous == perfmap ]] && words="on off"

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""counters.py PROGRAM: readings of counters and meters of real runtimes as they come."""
+
+import csv
+import json
+import os
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"))
+import schema
+from live import App, Running, check, done, freeze, run, scratch, shop, workload
+
+LONG = bool(os.environ.get("DRD_LONG"))
+METER = "Warehouse.Meter"
+KINDS = {"orders.placed": "counter", "pick.duration": "histogram", "queue.depth": "gauge",
+         "in.flight": "up-down-counter"}
+
+
+def warehouse(target):
+    if target == "net31":
+        return shop(target, "mixed")  # there are no meters
+    return App([os.path.join(workload(target), "warehouse"), "60"])
+
+
+def by_series(rows):
+    series = {}
+    for r in rows:
+        key = (r["provider"], r["name"], json.dumps(r["tags"]), r.get("instrument_id"),
+               r.get("twin"))
+        series.setdefault(key, []).append(r)
+    return series
+
+
+def check_times(what, rows):
+    for key, list_ in by_series(rows).items():
+        times = [r["time_ms"] for r in list_]
+        check(all(a < b for a, b in zip(times, times[1:])), what + ": a time comes twice", key, times)
+        for a, b in zip(list_, list_[1:]):
+            late = b["time_ms"] - a["time_ms"] > 1500
+            check(late == ("gap_ms" in b) or b["provider"] == METER, what + ": gaps", a, b)
+
+
+def check_meters(target, rows):
+    """What the program does, tests/live/workloads/warehouse/Program.cs."""
+    mine = [r for r in rows if r["provider"] == METER]
+    kinds = {r["name"]: r["kind"] for r in mine}
+    if target == "net31":
+        return
+    check(kinds == KINDS, target + ": every instrument with its kind", kinds)
+    for r in mine:
+        check((r.get("instrument_id") is not None) == (target not in ("net8",)),
+              target + ": instrument id", r)
+        if r["name"] == "queue.depth":
+            check(r["tags"].get("zone") in ("a", 'b"=,'), target + ": tags", r)
+            check(r["tags"]["zone"] == "a" or r["value"] % 2 == 0, target + ": twice zone a", r)
+        if r["name"] == "pick.duration":
+            q = r["quantiles"]
+            check(r["tags"] == {"zone": "a"} and r["unit"] == "ms", target + ": histogram", r)
+            check(r["count"] == 0 or 0 <= q["0.5"] <= q["0.95"] <= q["0.99"] <= 99,
+                  target + ": quantiles", r)
+            check(0 <= r["sum"] <= 99 * r["count"], target + ": sum", r)
+        if r["name"] == "in.flight":
+            check(r["value"] in (-1, 0), target + ": it goes down and up", r)
+    orders = [r for r in mine if r["name"] == "orders.placed"]
+    for a, b in zip(orders, orders[1:]):
+        check(b["value"] - a["value"] == b["delta"], target + ": value and delta", a, b)
+    check(all(r["value"] % 2 == 0 and r["unit"] == "{order}" and r["tags"] == {"region": "eu"}
+              for r in orders) and len(orders) >= 2, target + ": two at a time", orders)
+
+
+def readings(target):
+    with warehouse(target) as app:
+        r = run("counters", "collect", "-p", app.pid, "--counters", METER + ",System.Runtime",
+                "--duration", "4s", "--format", "ndjson")
+    rows = [json.loads(line) for line in r.out.splitlines()]
+    runtime = {r["kind"] for r in rows if r["provider"] == "System.Runtime"}
+    check(r.code == 0 and rows, target + ": readings", r)
+    found = [line for row in rows for line in schema.Schema().faults(row, "reading")]
+    check(not found, target + ": the schema", *found[:5])
+    old = target in ("net31", "net8")
+    check(bool(runtime & {"mean", "sum"}) == old, target + ": EventCounters or meters", runtime)
+    if old:
+        cpu = [r for r in rows if r["name"] == "cpu-usage"]
+        check(cpu and all(r["unit"] == "%" and 0 <= r["value"] <= 100 for r in cpu),
+              target + ": cpu-usage", cpu)
+    check_meters(target, rows)
+    check_times(target, rows)
+
+
+def killed(target):
+    """Whenever we are killed, what is written is whole."""
+    with scratch() as folder, warehouse(target) as app:
+        for number in range(10 if LONG else 3):
+            path = os.path.join(folder, "k%d.json" % number)
+            p = Running("counters", "collect", "-p", app.pid, "--counters", METER,
+                        "--refresh-interval", "100ms", "--format", "json", "-o", path,
+                        "--duration", "20s")
+            time.sleep(0.9 + 0.037 * number)
+            p.signal(signal.SIGKILL)
+            p.finish()
+            with open(path, encoding="utf-8") as f:
+                try:
+                    whole = json.load(f)
+                    got = whole["readings"]
+                    found = schema.Schema().faults(whole, "counters-collect")
+                    check(not found, "killed: the schema", *found)
+                    check(number == 0 or got, "killed: readings", len(got))
+                except ValueError as e:
+                    check(False, "killed: the file is JSON", e)
+
+
+def stopped(target):
+    """A process that stands still: a gap, and no time twice."""
+    with scratch() as folder, warehouse(target) as app:
+        path = os.path.join(folder, "x.csv")
+        p = Running("counters", "collect", "-p", app.pid, "--counters",
+                    "EventCounters\\System.Runtime[working-set]," + METER, "-o", path,
+                    "--duration", "7s")
+        time.sleep(2.5)
+        freeze(app.pid)
+        time.sleep(2.5)
+        os.kill(app.pid, signal.SIGCONT)
+        r = p.finish()
+        check(r.code == 0 and "gap" in r.err, "stopped: it is said", r)
+        with open(path, newline="", encoding="utf-8") as f:
+            rows = list(csv.DictReader(f))
+    for name, statistic in (("working-set", "value"), ("orders.placed", "value")):
+        mine = [r for r in rows if r["name"] == name and r["statistic"] == statistic]
+        gaps = [float(r["gap_ms"]) for r in mine if r["gap_ms"]]
+        check(len(gaps) >= 1 and 500 < max(gaps) < 6000, "stopped: the gap of " + name, mine)
+        check(len({r["time"] for r in mine}) == len(mine), "stopped: times of " + name, mine)
+
+
+def nothing(target):
+    with shop(target, "cpu") as app:
+        r = run("counters", "collect", "-p", app.pid, "--counters", "No.Such.Meter", "--duration",
+                "1500ms")
+        check(r.code == 1 and "no reading came" in r.err, "nothing: a failure", r)
+    r = run("counters", "collect", "-p", 999999, "--duration", "1s")
+    check(r.code == 5, "nobody: cannot be reached", r)
+
+
+for name in ("net31", "net8", "net9", "net10", "net11") if LONG else ("net31", "net8", "net10"):
+    readings(name)
+killed("net10")
+stopped("net10")
+nothing("net10")
+done()
