@@ -24,6 +24,7 @@ enum {
 	SUSPEND_END = 8,
 	SUSPEND_BEGIN = 9,
 	ALLOCATION_TICK = 10,
+	BULK_NODE = 18,
 	CREATE_SEGMENT = 5,
 	FINALIZERS_END = 13,
 	FINALIZERS_BEGIN = 14,
@@ -102,6 +103,7 @@ static bool gc_wants(const struct nt_event_def *def)
 	case PER_HEAP_HISTORY:
 	case GLOBAL_HEAP_HISTORY:
 	case ALLOCATION_SAMPLED:
+	case BULK_NODE:
 		return def->provider_id == NT_PROV_RUNTIME;
 	default:
 		return false;
@@ -564,6 +566,15 @@ static enum nt_status detail(struct gc *g, const struct nt_event *ev)
 	}
 }
 
+/* A collection that walks the heap was asked for by a tool, which may be this one. */
+static void on_bulk_node(struct gc *g, const struct nt_event *ev)
+{
+	struct nt_value index;
+
+	if (nt_payload_read(ev, &index, 1, NULL) == 1 && index.kind == NT_V_UINT && !index.u)
+		g->walks++;
+}
+
 static enum nt_status gc_event(struct analyzer *a, const struct nt_event *ev)
 {
 	struct gc *g = &a->g;
@@ -587,6 +598,9 @@ static enum nt_status gc_event(struct analyzer *a, const struct nt_event *ev)
 		return NT_OK;
 	case ALLOCATION_TICK:
 		on_tick(g, ev);
+		return NT_OK;
+	case BULK_NODE:
+		on_bulk_node(g, ev);
 		return NT_OK;
 	case TRIGGERED:
 		return on_triggered(g, ev);

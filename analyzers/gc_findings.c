@@ -120,21 +120,27 @@ static const char *callers_text(const struct gc_caller_row *rows, size_t n, cons
 static void check_induced(const struct gc *g, const struct gc_caller_row *rows, size_t n,
 			  struct an_report *out)
 {
-	bool many = (double)g->induced >= limit(g, AN_LIMIT_GC_INDUCED_WARNING);
+	/* Walks of the heap are asked for by tools, not by the program's code. */
+	uint64_t by_code = g->induced > g->walks ? g->induced - g->walks : 0;
+	bool many = (double)by_code >= limit(g, AN_LIMIT_GC_INDUCED_WARNING);
+	const char *walks = "";
 
-	if (!g->induced)
+	if (!by_code)
 		return;
-	an_add_finding(out, many ? AN_WARNING : AN_INFO, "gc.induced",
-		       g->induced == 1 ? "One collection was asked for by code, not by need"
-				       : an_report_printf(
-						 out,
-						 "%" PRIu64
-						 " collections were asked for by code, not by need",
-						 g->induced),
-		       an_report_printf(out, "of %" PRIu64 " collections%s", g->started,
-					callers_text(rows, n, "; asked for by ", out)),
-		       "GC.Collect() makes the collector work harder for nothing in nearly all "
-		       "programs: remove the call.");
+	if (g->walks)
+		walks = an_report_printf(out, ", without %" PRIu64 " for walks of the heap",
+					 g->walks);
+	an_add_finding(
+		out, many ? AN_WARNING : AN_INFO, "gc.induced",
+		by_code == 1 ? "One collection was asked for by code, not by need"
+			     : an_report_printf(out,
+						"%" PRIu64
+						" collections were asked for by code, not by need",
+						by_code),
+		an_report_printf(out, "of %" PRIu64 " collections%s%s", g->started, walks,
+				 callers_text(rows, n, "; asked for by ", out)),
+		"GC.Collect() makes the collector work harder for nothing in nearly all "
+		"programs: remove the call.");
 }
 
 static void check_full(const struct gc *g, struct an_report *out)

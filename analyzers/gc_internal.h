@@ -200,6 +200,7 @@ struct gc {
 		dropped_pauses; /* suspensions without an end, or of a collection without a start */
 	uint64_t by_generation[GC_GENERATIONS];
 	uint64_t background, induced, large;
+	uint64_t walks; /* of the heap: these collections a tool asked for */
 	struct gc_class_sum sums[GC_GENERATIONS][GC_TYPES];
 	uint64_t suspend_max_ns;
 	struct gc_slow_suspension slow[GC_SLOW]; /* longest first */

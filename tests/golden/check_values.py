@@ -108,6 +108,8 @@ def check_heap(program):
                               "objects_without_type_name", "complete")]
     check("heap-stuck-net10: walk", seen == [646, 913, 175, 146, 95, 0, 0, True], seen)
     ids = finding_ids(r)
+    check("heap-stuck-net10: the walk's collection is not the program's doing",
+          "gc.induced" not in ids, ids)
     check("heap-stuck-net10: one walk is no proof", "tasks.one-walk" in ids and
           not ids & {"tasks.stuck", "tasks.sync-over-async", "tasks.deadlock"}, ids)
 

@@ -619,6 +619,25 @@ static void types_without_names_are_said(void **state)
 	end();
 }
 
+/* The collection of a walk is a tool's doing; another one of the same kind is the program's. */
+static void walks_are_not_induced_by_code(void **state)
+{
+	static const struct an_class *const both[] = { &an_class_gc, &an_class_tasks, NULL };
+
+	(void)state;
+	for (int code = 0; code < 2; code++) {
+		assert_true(play_begin(&p, NULL, both, NULL));
+		heap_begin(&h, &p);
+		if (code)
+			heap_walk(&h, 1, 5); /* no objects: no walk */
+		stuck(3);
+		heap_walk(&h, 2, 10);
+		assert_int_equal(an_get_u64(play_report(&p), "gc.induced", 9), 1 + code);
+		assert_int_equal(play_finds(&p, "gc.induced"), code);
+		end();
+	}
+}
+
 static void no_walk_is_null(void **state)
 {
 	(void)state;
@@ -679,6 +698,7 @@ int main(void)
 		cmocka_unit_test(losses_make_it_partial),
 		cmocka_unit_test(a_whole_walk_is_not_partial),
 		cmocka_unit_test(types_without_names_are_said),
+		cmocka_unit_test(walks_are_not_induced_by_code),
 		cmocka_unit_test(no_walk_is_null),
 		cmocka_unit_test(every_failing_allocation_is_survived),
 	};
