@@ -90,7 +90,7 @@ def stopped_target(folder, app):
 
 
 def killed_at_any_time(folder):
-    """The target dies at a random moment, of a kill or of its own: over at once, and it is said."""
+    """The target dies at a random moment, killed or aborted: over at once, and it is said."""
     chance = random.Random(int(os.environ.get("DRD_SEED", "0")) or None)
     for i in range(40 if LONG else 5):
         path = os.path.join(folder, "dies-%d.nettrace" % i)
@@ -101,7 +101,7 @@ def killed_at_any_time(folder):
                 r.signal(signal.SIGTERM)
                 time.sleep(chance.uniform(0, 0.1))
             begin = time.monotonic()
-            os.kill(app.pid, chance.choice([signal.SIGKILL, signal.SIGABRT, signal.SIGTERM]))
+            os.kill(app.pid, chance.choice([signal.SIGKILL, signal.SIGABRT]))
             result = r.finish(30)
         check(time.monotonic() - begin < 15, "dies: at once", result)
         check(result.code in (0, 3, 5, -signal.SIGTERM), "dies: exit code", result)
@@ -207,8 +207,9 @@ def limits(folder, app):
         r = run("collect", "-p", app.pid, "--duration", "300ms", "-o",
                 os.path.join(folder, "few%d.nettrace" % files),
                 preexec_fn=lambda n=files: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
-        check(r.code in (0, 1), "limits: %d descriptors" % files, r)
-        check(r.code == 0 or one_line(r), "limits: %d descriptors: says why" % files, r)
+        check(r.code in (0, 1, 5), "limits: %d descriptors" % files, r)
+        check(r.code == 0 or "oo many open files" in r.err,
+              "limits: %d descriptors: says why" % files, r)
     r = run("collect", "-p", app.pid, "--duration", "300ms", "-o", os.path.join(folder, "m.nettrace"),
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (64 << 20, 64 << 20)))
     check(r.code == 0, "limits: 64 MB of addresses are enough", r)
