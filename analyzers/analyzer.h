@@ -26,10 +26,33 @@ struct an_provider {
 
 enum an_view { AN_VIEW_CPU, AN_VIEW_WALL, AN_VIEW_WAITING };
 
+/* Whether a name is one of those that the user asked for. */
+struct an_matcher {
+	bool (*matches)(void *ctx, const char *name);
+	void *ctx;
+};
+
+enum an_tree { AN_TREE_NONE, AN_TREE_CALLEES, AN_TREE_CALLERS };
+
+/* Which samples the CPU section is about, and what it shows of them.  All zeros: all, no tree. */
+struct an_cpu_options {
+	int64_t from_ns, to_ns; /* since session start; to_ns 0: to the end */
+	bool one_thread, one_process;
+	uint64_t thread_id;
+	int64_t process_id;
+	const struct an_matcher *include, *exclude; /* by any frame of the stack; NULL: none */
+	enum an_tree tree;
+	size_t depth; /* of the tree; 0: the usual */
+	double min_percent; /* branches of the tree with less are left out */
+	bool inclusive_first; /* order of methods */
+	bool fold_generics;
+};
+
 struct an_options {
 	size_t top; /* rows of each list; 0 means all */
 	enum an_view view; /* which samples the CPU section ranks */
 	const struct an_limits *limits; /* of findings; NULL: as they are initially */
+	struct an_cpu_options cpu;
 };
 
 /* A thread as the operating system has it, watched while the recording went on. */

@@ -12,7 +12,7 @@
 #include "analyzers/grow.h"
 #include "nettrace/span.h"
 
-enum { SAMPLE = 0, TYPE_MANAGED = 2 };
+enum { SAMPLE = 0, TYPE_MANAGED = 2, MAX_PROCESSES = 4096 };
 
 static struct analyzer *cpu_free(struct analyzer *a)
 {
@@ -24,6 +24,8 @@ static struct analyzer *cpu_free(struct analyzer *a)
 	an_mem_free(al, a->c.threads);
 	an_mem_free(al, a->c.slots);
 	an_mem_free(al, a->c.gaps);
+	an_mem_free(al, a->c.processes);
+	nt_idmap_done(&a->c.by_pid);
 	nt_idmap_done(&a->c.by_id);
 	nt_idmap_done(&a->c.by_stack);
 	an_mem_free(al, a);
@@ -39,8 +41,15 @@ static struct analyzer *cpu_new(struct an_shared *shared)
 	a->c.shared = shared;
 	nt_idmap_init(&a->c.by_id, shared->alloc);
 	nt_idmap_init(&a->c.by_stack, shared->alloc);
+	nt_idmap_init(&a->c.by_pid, shared->alloc);
 	a->c.gaps = an_mem_array(shared->alloc, CPU_GAP_BUCKETS + 1, sizeof(*a->c.gaps));
 	return a->c.gaps ? a : cpu_free(a);
+}
+
+static bool is_process_event(const char *name)
+{
+	return !strcmp(name, "ExistingProcess") || !strcmp(name, "ProcessCreate") ||
+	       !strcmp(name, "ProcessExit");
 }
 
 static bool cpu_wants(const struct nt_event_def *def)
@@ -54,7 +63,9 @@ static bool cpu_wants(const struct nt_event_def *def)
 		return id == CPU_CONTENTION_START || id == CPU_CONTENTION_STOP ||
 		       id == CPU_WAIT_START || id == CPU_WAIT_STOP;
 	case NT_PROV_UNIVERSAL_EVENTS:
-		return !strcmp(def->name, "cpu");
+		return !strcmp(def->name, "cpu") || !strcmp(def->name, "cswitch");
+	case NT_PROV_UNIVERSAL_SYSTEM:
+		return is_process_event(def->name);
 	default:
 		return false;
 	}
@@ -74,6 +85,62 @@ static enum nt_status on_sample(struct cpu *c, const struct nt_event *ev)
 	return st < 0 ? st : cpu_add(c, AN_CPU_SAMPLER, node, &sample);
 }
 
+/* --- files of perf-based recorders --- */
+
+/* NULL: out of memory, or no room for one more (then *ret_status is NT_OK). */
+static struct cpu_process *find_process(struct cpu *c, int64_t id, enum nt_status *ret_status)
+{
+	uint32_t i = nt_idmap_get(&c->by_pid, (uint64_t)id);
+	struct cpu_process *processes;
+
+	*ret_status = NT_OK;
+	if (i != NT_IDMAP_NONE)
+		return &c->processes[i];
+	if (id < 0 || c->process_count >= MAX_PROCESSES)
+		return NULL;
+	*ret_status = NT_ENOMEM;
+	processes = an_mem_grow(c->shared->alloc, c->processes, &c->process_cap,
+				c->process_count + 1, sizeof(*processes));
+	if (!processes)
+		return NULL;
+	c->processes = processes;
+	i = (uint32_t)c->process_count;
+	if (nt_idmap_put(&c->by_pid, (uint64_t)id, i) < 0)
+		return NULL;
+	processes[i].id = id;
+	c->process_count++;
+	*ret_status = NT_OK;
+	return &processes[i];
+}
+
+static enum nt_status on_process(struct cpu *c, const struct nt_event *ev)
+{
+	struct nt_value v[8];
+	size_t n = nt_payload_read(ev, v, 8, NULL);
+	const struct nt_value *name = nt_value_find(v, n, "Name");
+	enum nt_status st;
+	struct cpu_process *process = find_process(c, ev->process_id, &st);
+
+	if (!process)
+		return st;
+	if (!strcmp(ev->def->name, "ProcessExit"))
+		process->ended = true;
+	else if (name && !*process->name)
+		nt_value_text(name, process->name, sizeof(process->name));
+	return NT_OK;
+}
+
+/* A context switch: for so many ticks the thread that comes back was off the CPU. */
+static enum nt_status on_switch(struct cpu *c, uint32_t node, uint64_t ticks,
+				struct an_cpu_sample *sample, const struct nt_event *ev)
+{
+	double ns = (double)ticks * 1e9 / (double)ev->trace->ticks_per_second;
+
+	sample->class = AN_CPU_BLOCKED;
+	sample->weight_ns = ns < 1e18 ? (uint64_t)ns : 0;
+	return cpu_add(c, AN_CPU_UNIVERSAL, node, sample);
+}
+
 static enum nt_status on_universal(struct cpu *c, const struct nt_event *ev)
 {
 	struct nt_value v[4];
@@ -83,12 +150,19 @@ static enum nt_status on_universal(struct cpu *c, const struct nt_event *ev)
 	struct an_cpu_sample sample = {
 		.time_ns = ev->time_ns,
 		.thread_id = ev->thread_id,
+		.process_id = ev->process_id,
 		.thread_name = ev->thread_name,
 		.class = AN_CPU_RUNNING,
 	};
 	uint32_t node;
 	enum nt_status st = an_calltree_intern(c->shared->tree, ev, &node);
 
+	if (st == NT_OK && !find_process(c, ev->process_id, &st) && st < 0)
+		return st;
+	if (st == NT_OK && !strcmp(ev->def->name, "cswitch") && !nt_value_find(v, n, "Value"))
+		return NT_OK; /* cut */
+	if (st == NT_OK && !strcmp(ev->def->name, "cswitch"))
+		return on_switch(c, node, weight, &sample, ev);
 	if (interval > 0 && !__builtin_mul_overflow(weight, (uint64_t)interval, &ns))
 		sample.weight_ns = ns;
 	return st < 0 ? st : cpu_add(c, AN_CPU_UNIVERSAL, node, &sample);
@@ -100,6 +174,8 @@ static enum nt_status cpu_event(struct analyzer *a, const struct nt_event *ev)
 		return on_sample(&a->c, ev);
 	if (ev->def->provider_id == NT_PROV_UNIVERSAL_EVENTS)
 		return on_universal(&a->c, ev);
+	if (ev->def->provider_id == NT_PROV_UNIVERSAL_SYSTEM)
+		return on_process(&a->c, ev);
 	return cpu_note_wait(&a->c, ev->thread_id, ev->def->event_id);
 }
 

@@ -145,9 +145,10 @@ static void check_quality(const struct cpu_judge *j, const struct cpu_totals *t,
 			       "Record for a shorter time.");
 }
 
-enum nt_status cpu_findings(struct cpu_judge *j, const struct cpu_totals *t, struct an_profile *p,
-			    struct an_report *out)
+enum nt_status cpu_findings(struct cpu_judge *j, const struct cpu_rows *r, struct an_report *out)
 {
+	const struct cpu_totals *t = r->t;
+	struct an_profile *p = r->p;
 	enum nt_status st = an_profile_sort(p, 1u << CPU_ON);
 
 	if (st < 0)

@@ -57,9 +57,11 @@ struct cpu_run {
 
 struct cpu_thread {
 	uint64_t id;
+	int64_t process_id; /* -1 unknown */
 	char name[32]; /* "" unknown */
 	uint64_t samples[AN_CPU_SOURCES];
 	int64_t first_ns, last_ns; /* samples */
+	uint64_t blocked_ns; /* off the CPU, by context switches */
 	uint64_t used_ns[LEVELS]; /* measured, while there were samples of that level */
 	uint32_t locks, waits; /* open intervals, by events */
 	uint64_t lost; /* events lost when the interval began: later ones may miss its end */
@@ -67,6 +69,22 @@ struct cpu_thread {
 	int64_t newest_ns; /* the newest sample, whose time is not known yet */
 	uint64_t newest_round;
 	bool newest_managed, newest_waits; /* newest_waits: in the run */
+};
+
+/* Of a file that may hold several. */
+struct cpu_process {
+	int64_t id;
+	char name[32]; /* "" unknown */
+	bool ended;
+};
+
+/* Time by kind of sample: its bin, or what the OS measured.  Intervals double as time goes on. */
+enum { CPU_INTERVALS = 512, CPU_KIND_MEASURED = BINS, CPU_KINDS };
+
+struct cpu_series {
+	int64_t width_ns;
+	size_t used;
+	double ns[CPU_INTERVALS][CPU_KINDS];
 };
 
 enum { CPU_ROUNDS = 1024, CPU_GAP_BUCKETS = 10 * 1000, CPU_GAP_NS = 10 * 1000 };
@@ -81,7 +99,13 @@ struct cpu {
 	size_t slot_count, slot_cap;
 	struct nt_idmap by_stack; /* thread, source, level and node -> slot */
 	uint64_t crowded; /* samples counted without their stack: too many slots */
+	struct cpu_process *processes;
+	size_t process_count, process_cap;
+	struct nt_idmap by_pid;
+	uint64_t switches,
+		blocked_ns; /* context switches in, and how long their threads were out */
 	uint64_t weight_ns, weighed; /* of samples of AN_CPU_PERF that had a weight */
+	struct cpu_series series[2]; /* of the sample profiler; of the other sources */
 	/* Rounds: all threads are sampled at nearly the same time. */
 	int64_t rounds[CPU_ROUNDS]; /* when they began, by number modulo CPU_ROUNDS */
 	uint64_t round_count;
@@ -114,6 +138,13 @@ NT_MUST_CHECK enum nt_status cpu_samples_end(struct cpu *c);
 /* The median time between rounds; -1 when there are too few. */
 int64_t cpu_round_ns(const struct cpu *c);
 
+/* --- cpu_series.c --- */
+
+struct cpu_totals;
+
+void cpu_series_add(struct cpu_series *s, int64_t from_ns, int64_t to_ns, unsigned kind, double ns);
+void cpu_series_report(const struct cpu *c, const struct cpu_totals *t, struct an_value *cpu);
+
 /* --- cpu_classify.c --- */
 
 /* The first three count samples, the last is the time of those that ran. */
@@ -145,7 +176,16 @@ enum cpu_state cpu_judge_state(struct cpu_judge *j, const struct cpu_slot *slot,
 /* The frame that the work of a running thread belongs to: past the calls that only wait or spin. */
 uint32_t cpu_judge_worker(struct cpu_judge *j, uint32_t node);
 
-/* --- cpu_report.c --- */
+/* --- cpu_sum.c --- */
+
+/* Of a node: what its stack holds.  MARK_KNOWN: of a method. */
+enum cpu_marks {
+	MARK_INCLUDED = 1,
+	MARK_EXCLUDED = 2,
+	MARK_JIT = 4,
+	MARK_GC = 8,
+	MARK_KNOWN = 16,
+};
 
 struct cpu_thread_total {
 	uint64_t samples[AN_STATES]; /* by enum cpu_state, without the time */
@@ -165,18 +205,52 @@ struct cpu_totals {
 	uint64_t on_ns;
 	bool timed; /* on_ns means something */
 	bool crowded; /* more threads were ready than there are cores */
+	double bin_ns[BINS], bin_on_ns[BINS]; /* time of samples, and of those that ran */
+	uint64_t left_out; /* samples that the user's filters take away */
+	/* Running samples by what they run in: */
+	uint64_t spinning, contending; /* methods that spin; waits, stopped while ready to run */
+	uint64_t gc, jit; /* of the runtime; profilers of the operating system only */
+	uint8_t *marks; /* by node: enum cpu_marks; NULL: not needed */
 	struct cpu_thread_total *threads;
 };
 
+NT_MUST_CHECK enum nt_status cpu_totals_init(struct cpu_totals *t, const struct cpu *c);
+void cpu_totals_done(struct cpu_totals *t, const struct cpu *c);
+NT_MUST_CHECK enum nt_status cpu_sum(const struct cpu *c, struct cpu_judge *j, struct cpu_totals *t,
+				     struct an_profile *p);
+enum an_cpu_source cpu_choose_source(const struct cpu *c);
+
 /* The time one sample stands for, usually; -1 not known. */
 int64_t cpu_interval_ns(const struct cpu *c, enum an_cpu_source source);
+
+/* --- cpu_report.c --- */
+
+/* What the section is made of. */
+struct cpu_rows {
+	const struct cpu *c;
+	struct cpu_totals *t;
+	struct an_profile *p;
+	unsigned states; /* samples of the view */
+	unsigned rank; /* what it is ranked by: its samples, or measured time */
+	uint64_t whole; /* of that */
+	uint64_t (*tiers)[AN_TIERS]; /* by row: running samples in the method itself */
+};
+
+void cpu_add_percent(struct an_value *v, const char *name, uint64_t part, uint64_t whole);
+const char *cpu_source_name(enum an_cpu_source source);
+
+/* --- cpu_paths.c --- */
+
+NT_MUST_CHECK enum nt_status cpu_rows_tiers(struct cpu_rows *r);
+NT_MUST_CHECK enum nt_status cpu_add_modules(const struct cpu_rows *r, struct an_value *cpu);
+NT_MUST_CHECK enum nt_status cpu_add_paths(const struct cpu_rows *r, struct an_value *cpu);
 
 NT_MUST_CHECK enum nt_status cpu_report(struct cpu *c, struct an_report *out);
 
 /* --- cpu_findings.c --- */
 
-NT_MUST_CHECK enum nt_status cpu_findings(struct cpu_judge *j, const struct cpu_totals *t,
-					  struct an_profile *p, struct an_report *out);
+NT_MUST_CHECK enum nt_status cpu_findings(struct cpu_judge *j, const struct cpu_rows *r,
+					  struct an_report *out);
 /* There were no samples at all. */
 void cpu_findings_none(const struct cpu *c, struct an_report *out);
 

@@ -18,6 +18,8 @@ enum {
 	LONG_NS = 500 * 1000 * 1000,
 	MIN_RUN = 8, /* samples; fewer are too few to say that nothing moved */
 	MAX_WEIGHT_NS = 50 * 1000 * 1000, /* the sampler was held up: not all of it is known */
+	USUAL_INTERVAL_NS = 1000 * 1000,
+	MAX_SWITCH_SAMPLES = 10 * 1000 * 1000, /* of one wait */
 	IDLE_PERCENT = 2, /* of the time: less is no running thread, */
 	BUSY_PERCENT = 90, /* and more is one that did not wait */
 };
@@ -44,6 +46,7 @@ static enum nt_status find_thread(struct cpu *c, uint64_t id, uint32_t *ret)
 	if (nt_idmap_put(&c->by_id, id, *ret) < 0)
 		return NT_ENOMEM;
 	threads[*ret].id = *ret == MAX_THREADS - 1 ? UINT64_MAX : id;
+	threads[*ret].process_id = -1;
 	c->thread_count++;
 	return NT_OK;
 }
@@ -105,7 +108,9 @@ static enum nt_status count(struct cpu *c, uint32_t thread, uint32_t node, const
 	st = find_slot(c, thread, a->source, a->level, node, &slot);
 	if (st < 0)
 		return st;
-	c->slots[slot].count[a->bin] += a->samples;
+	if (__builtin_add_overflow(c->slots[slot].count[a->bin], a->samples,
+				   &c->slots[slot].count[a->bin]))
+		c->slots[slot].count[a->bin] = UINT32_MAX;
 	c->slots[slot].ns[a->bin] += a->ns;
 	return NT_OK;
 }
@@ -161,7 +166,7 @@ static uint64_t round_ns(const struct cpu *c, uint64_t round)
 /* --- runs --- */
 
 /* What the OS measured while the sample stood for its thread. */
-static enum cpu_level level_of(const struct cpu *c, struct cpu_thread *t, uint64_t ns)
+static enum cpu_level level_of(struct cpu *c, struct cpu_thread *t, uint64_t ns)
 {
 	const struct an_cpu_time *time = c->shared->cpu_time;
 	enum cpu_level level = LEVEL_PARTLY;
@@ -177,11 +182,12 @@ static enum cpu_level level_of(const struct cpu *c, struct cpu_thread *t, uint64
 	else if ((double)used >= (double)ns * BUSY_PERCENT / 100)
 		level = LEVEL_BUSY;
 	t->used_ns[level] += (uint64_t)used;
+	cpu_series_add(&c->series[0], t->newest_ns, t->newest_ns, CPU_KIND_MEASURED, (double)used);
 	return level;
 }
 
 /* The newest sample's time reaches to the round after it. */
-static void weigh_newest(const struct cpu *c, struct cpu_thread *t)
+static void weigh_newest(struct cpu *c, struct cpu_thread *t)
 {
 	struct cpu_run_part *part;
 	enum cpu_level level;
@@ -204,6 +210,15 @@ static uint32_t count_parts(const struct cpu_run_part parts[LEVELS])
 	for (unsigned i = 0; i < LEVELS; i++)
 		n += parts[i].count;
 	return n;
+}
+
+static double sum_ns(const struct cpu_run_part parts[LEVELS])
+{
+	double ns = 0;
+
+	for (unsigned i = 0; i < LEVELS; i++)
+		ns += (double)parts[i].ns;
+	return ns;
 }
 
 static enum nt_status count_part(struct cpu *c, uint32_t thread, uint32_t node, unsigned level,
@@ -233,6 +248,8 @@ static enum nt_status end_run(struct cpu *c, uint32_t thread)
 		outside = BIN_OUTSIDE_PARKED;
 	}
 	c->threads[thread].run = (struct cpu_run){ 0 };
+	cpu_series_add(&c->series[0], run.start_ns, run.last_ns, managed, sum_ns(run.managed));
+	cpu_series_add(&c->series[0], run.start_ns, run.last_ns, outside, sum_ns(run.outside));
 	for (unsigned i = 0; i < LEVELS && st == NT_OK; i++) {
 		st = count_part(c, thread, run.node, i, managed, &run.managed[i]);
 		if (st == NT_OK)
@@ -292,21 +309,41 @@ static void note_thread(struct cpu_thread *t, enum an_cpu_source source,
 		t->first_ns = sample->time_ns;
 	if (first || sample->time_ns > t->last_ns)
 		t->last_ns = sample->time_ns;
+	if (sample->process_id > 0)
+		t->process_id = sample->process_id;
 	if (sample->thread_name && !*t->name)
 		snprintf(t->name, sizeof(t->name), "%s", sample->thread_name);
+}
+
+/*
+ * How many samples a wait is worth: as many as a sampler of all threads would have taken, so that
+ * waits weigh by their length.
+ */
+static uint32_t note_switch(struct cpu *c, struct cpu_thread *t, uint64_t ns)
+{
+	int64_t interval = c->shared->trace.sample_interval_ns;
+	uint64_t n = interval > 0 ? ns / (uint64_t)interval : ns / USUAL_INTERVAL_NS;
+
+	c->switches++;
+	if (!__builtin_add_overflow(c->blocked_ns, ns, &c->blocked_ns))
+		t->blocked_ns += ns;
+	return n > MAX_SWITCH_SAMPLES ? MAX_SWITCH_SAMPLES : n ? (uint32_t)n : 1;
 }
 
 enum nt_status cpu_add(struct cpu *c, enum an_cpu_source source, uint32_t node,
 		       const struct an_cpu_sample *sample)
 {
+	const struct an_cpu_options *o = &c->shared->options.cpu;
 	struct amount a = { .source = source, .samples = 1, .ns = sample->weight_ns };
 	uint32_t thread;
 	enum nt_status st = find_thread(c, sample->thread_id, &thread);
 
-	if (st < 0)
+	if (st < 0 || sample->time_ns < o->from_ns || (o->to_ns && sample->time_ns >= o->to_ns))
 		return st;
 	note_thread(&c->threads[thread], source, sample);
-	c->samples[source]++;
+	if (source == AN_CPU_UNIVERSAL && sample->class == AN_CPU_BLOCKED)
+		a.samples = note_switch(c, &c->threads[thread], sample->weight_ns);
+	c->samples[source] += a.samples;
 	if (source == AN_CPU_SAMPLER)
 		return add_to_run(c, thread, node, sample);
 	if (source == AN_CPU_PERF && sample->weight_ns && sample->class == AN_CPU_RUNNING &&
@@ -315,6 +352,7 @@ enum nt_status cpu_add(struct cpu *c, enum an_cpu_source source, uint32_t node,
 	a.bin = sample->class == AN_CPU_RUNNING	  ? BIN_MANAGED
 		: sample->class == AN_CPU_OUTSIDE ? BIN_OUTSIDE
 						  : BIN_EVENT_WAIT;
+	cpu_series_add(&c->series[1], sample->time_ns, sample->time_ns, a.bin, (double)a.ns);
 	return count(c, thread, node, &a);
 }
 

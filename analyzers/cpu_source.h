@@ -35,6 +35,7 @@ enum an_cpu_class {
 struct an_cpu_sample {
 	int64_t time_ns; /* since session start */
 	uint64_t thread_id; /* as the trace has it: of the target's innermost pid namespace */
+	int64_t process_id; /* 0: that of the trace */
 	const char *thread_name; /* NULL: unknown */
 	const uint64_t *frames; /* addresses, leaf first */
 	size_t frame_count;

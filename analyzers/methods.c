@@ -32,7 +32,7 @@ enum {
 	RUNDOWN_MODULE_END = 154,
 };
 
-enum { FLAG_DYNAMIC = 1 };
+enum { FLAG_DYNAMIC = 1, TIER_SHIFT = 7 };
 
 struct an_methods *an_methods_new(const struct nt_alloc *alloc)
 {
@@ -253,7 +253,7 @@ static bool choose_epoch(struct an_methods *m, uint32_t base, uint64_t start, ui
 
 /* Whether the range is known as it is, or only lacked its name; take_method is used up then. */
 static bool is_known(struct an_methods *m, struct an_range *x, uint64_t start, uint64_t last,
-		     uint32_t take_method)
+		     enum an_tier tier, uint32_t take_method)
 {
 	const struct an_method_table *t = &m->table;
 
@@ -272,23 +272,26 @@ static bool is_known(struct an_methods *m, struct an_range *x, uint64_t start, u
 			return false;
 		}
 	}
+	if (tier != AN_TIER_UNKNOWN)
+		x->tier = (uint8_t)tier;
 	an_method_unref(&m->table, take_method);
 	return true;
 }
 
 enum nt_status an_methods_load(struct an_methods *m, uint32_t base, uint64_t start, uint64_t last,
-			       uint32_t take_method)
+			       enum an_tier tier, uint32_t take_method)
 {
 	struct an_range x = { .start = start,
 			      .last = last,
 			      .space = space_of(base),
 			      .value = take_method,
 			      .epoch = base,
-			      .whole = true };
+			      .whole = true,
+			      .tier = (uint8_t)tier };
 	struct an_range *there = an_ranges_first(&m->live, x.space, start, last);
 	enum nt_status st = NT_OK;
 
-	if (is_known(m, there, start, last, take_method))
+	if (is_known(m, there, start, last, tier, take_method))
 		return NT_OK;
 	if (there) {
 		m->changes++;
@@ -384,7 +387,8 @@ static enum nt_status on_method(struct an_methods *m, const struct nt_event *ev,
 	st = an_method_take(&m->table, &key, &method);
 	if (st < 0 || method == AN_METHOD_NONE)
 		return st;
-	return an_methods_load(m, base, start, last, method);
+	return an_methods_load(m, base, start, last, (enum an_tier)(flags >> TIER_SHIFT & 7),
+			       method);
 }
 
 static enum nt_status on_module(struct an_methods *m, const struct nt_event *ev, size_t to_path)
@@ -483,13 +487,47 @@ enum nt_status an_methods_event(struct an_methods *m, const struct nt_event *ev)
 
 /* --- look-ups --- */
 
-const struct an_method *an_methods_find(const struct an_methods *m, uint64_t addr, uint32_t epoch)
+static const struct an_range *range_at(const struct an_methods *m, uint64_t addr, uint32_t epoch)
 {
 	const struct an_range *x = an_ranges_at(&m->live, space_of(epoch), addr);
 
-	if (!x || x->epoch != epoch)
-		x = an_ranges_at(&m->old, epoch, addr);
+	return x && x->epoch == epoch ? x : an_ranges_at(&m->old, epoch, addr);
+}
+
+const struct an_method *an_methods_find(const struct an_methods *m, uint64_t addr, uint32_t epoch)
+{
+	const struct an_range *x = range_at(m, addr, epoch);
+
 	return x ? an_method_face(&m->table, x->value) : NULL;
+}
+
+enum an_tier an_methods_tier(const struct an_methods *m, uint64_t addr, uint32_t epoch)
+{
+	const struct an_range *x = range_at(m, addr, epoch);
+
+	return x ? (enum an_tier)x->tier : AN_TIER_UNKNOWN;
+}
+
+static const char *const tier_names[AN_TIERS] = {
+	[AN_TIER_UNKNOWN] = "Unknown",
+	[AN_TIER_MINOPT] = "MinOptJitted",
+	[AN_TIER_OPTIMIZED] = "Optimized",
+	[AN_TIER_QUICK] = "QuickJitted",
+	[AN_TIER_1] = "OptimizedTier1",
+	[AN_TIER_1_OSR] = "OptimizedTier1OSR",
+	[AN_TIER_QUICK_INSTRUMENTED] = "QuickJittedInstrumented",
+	[AN_TIER_1_INSTRUMENTED] = "OptimizedTier1Instrumented",
+};
+
+const char *an_tier_name(enum an_tier tier)
+{
+	return tier_names[tier];
+}
+
+bool an_tier_is_quick(enum an_tier tier)
+{
+	return tier == AN_TIER_MINOPT || tier == AN_TIER_QUICK ||
+	       tier == AN_TIER_QUICK_INSTRUMENTED;
 }
 
 const char *an_methods_module_at(const struct an_methods *m, uint64_t addr, uint32_t epoch)

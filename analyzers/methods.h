@@ -26,6 +26,23 @@ struct an_method {
 	bool dynamic; /* DynamicMethod or IL stub */
 };
 
+/* How code was compiled: bits 7 to 9 of a method's flags. */
+enum an_tier {
+	AN_TIER_UNKNOWN,
+	AN_TIER_MINOPT,
+	AN_TIER_OPTIMIZED, /* at once, or code that was compiled before */
+	AN_TIER_QUICK, /* tier 0 */
+	AN_TIER_1,
+	AN_TIER_1_OSR,
+	AN_TIER_QUICK_INSTRUMENTED,
+	AN_TIER_1_INSTRUMENTED,
+	AN_TIERS
+};
+
+const char *an_tier_name(enum an_tier tier);
+/* Not optimized: tier 0 and the like. */
+bool an_tier_is_quick(enum an_tier tier);
+
 struct an_methods *an_methods_new(const struct nt_alloc *alloc);
 struct an_methods *an_methods_free(struct an_methods *m); /* returns NULL */
 
@@ -43,6 +60,9 @@ uint32_t an_methods_epoch(const struct an_methods *m, uint64_t addr);
  * a return address pass ip - 1.  Lives as long as m.
  */
 const struct an_method *an_methods_find(const struct an_methods *m, uint64_t addr, uint32_t epoch);
+
+/* How the code there was compiled, see an_methods_find(). */
+enum an_tier an_methods_tier(const struct an_methods *m, uint64_t addr, uint32_t epoch);
 
 /* "module!0xADDR" when the range of a module is known, else "[unknown 0xADDR]". */
 void an_methods_describe(const struct an_methods *m, uint64_t addr, char *buf, size_t size);

@@ -49,7 +49,8 @@ struct an_methods {
  * reference to the method, also when it fails.
  */
 NT_MUST_CHECK enum nt_status an_methods_load(struct an_methods *m, uint32_t base, uint64_t start,
-					     uint64_t last, uint32_t take_method);
+					     uint64_t last, enum an_tier tier,
+					     uint32_t take_method);
 
 /* Events of Universal.System (version 6 files). */
 NT_MUST_CHECK enum nt_status an_universal_event(struct an_methods *m, const struct nt_event *ev);

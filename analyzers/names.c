@@ -482,6 +482,47 @@ void an_name_args(struct an_slice signature, char *buf, size_t size)
 	an_text_char(&out, ')');
 }
 
+/* --- all instantiations of a generic --- */
+
+static bool is_word(char c)
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+	       c == '_' || (unsigned char)c >= 0x80;
+}
+
+/* Where the bracket that opens at s[at] is closed, or the end. */
+static size_t skip_brackets(struct an_slice s, size_t at)
+{
+	char open = s.p[at], close = open == '<' ? '>' : ']';
+	size_t depth = 0;
+
+	for (; at < s.n; at++) {
+		depth += s.p[at] == open;
+		depth -= s.p[at] == close;
+		if (!depth)
+			return at;
+	}
+	return s.n;
+}
+
+void an_name_fold(struct an_slice name, char *buf, size_t size)
+{
+	struct an_text out = an_text_of(buf, size);
+
+	for (size_t i = 0; i < name.n; i++) {
+		bool generic = i && is_word(name.p[i - 1]);
+
+		if (generic && name.p[i] == '<') {
+			i = skip_brackets(name, i);
+			an_text_str(&out, "<>");
+		} else if (generic && name.p[i] == '[' && i + 1 < name.n && name.p[i + 1] != ']') {
+			i = skip_brackets(name, i);
+		} else {
+			an_text_char(&out, name.p[i]);
+		}
+	}
+}
+
 /* --- perf maps --- */
 
 static struct an_slice without_tier(struct an_slice text)
@@ -509,6 +550,8 @@ void an_name_split_perf(struct an_slice text, struct an_perf_name *ret)
 	size_t open = 0, close, paren, colons;
 
 	*ret = (struct an_perf_name){ .method = s };
+	if (s.n < text.n)
+		ret->tier = (struct an_slice){ .p = text.p + s.n + 1, .n = text.n - s.n - 2 };
 	while (open + 1 < s.n && !(s.p[open] == ' ' && s.p[open + 1] == '['))
 		open++;
 	if (open + 1 >= s.n)

@@ -28,6 +28,12 @@ void an_name_type(struct an_slice type, char *buf, size_t size);
 /* The method in whose state machine or lambda a piece was made: "<Fetch>d__2" gives "Fetch". */
 void an_name_member(struct an_slice piece, char *buf, size_t size);
 
+/*
+ * Without the type arguments, so that all instantiations have one name: "List<int>.Add" gives
+ * "List<>.Add", "List`1[System.Int32].Add" gives "List`1.Add".
+ */
+void an_name_fold(struct an_slice name, char *buf, size_t size);
+
 /* A name as in perf maps: "void [Shop] Shop.Cpu::Hot(int32)[OptimizedTier1]". */
 struct an_perf_name {
 	struct an_slice module; /* "Shop", or empty */
@@ -35,6 +41,7 @@ struct an_perf_name {
 	struct an_slice method; /* "Hot"; of native symbols the whole name without the tier */
 	struct an_slice returns; /* "void" */
 	struct an_slice arguments; /* "(int32)" */
+	struct an_slice tier; /* "OptimizedTier1", or empty */
 };
 
 void an_name_split_perf(struct an_slice text, struct an_perf_name *ret);

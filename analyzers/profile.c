@@ -5,9 +5,10 @@
 #include <stdlib.h>
 
 #include "analyzers/grow.h"
+#include "analyzers/names.h"
 #include "nettrace/idmap.h"
 
-enum { NO_ROW = UINT32_MAX };
+enum { NO_ROW = UINT32_MAX, FOLD_BYTES = 512 };
 
 enum nt_status an_profile_init(struct an_profile *p, const struct an_shared *shared)
 {
@@ -101,13 +102,31 @@ static uint64_t nameless_key(const struct an_profile *p, uint32_t node)
 	return addr ^ ((uint64_t)n->epoch << 44 | n->epoch >> 20);
 }
 
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+	for (; *text; text++)
+		h = (h ^ (uint8_t)*text) * 1099511628211u;
+	return h;
+}
+
+static uint64_t method_key(const struct an_profile *p, const struct an_method *m)
+{
+	char folded[FOLD_BYTES];
+	uint64_t h = 14695981039346656037u;
+
+	if (!p->fold)
+		return m->index;
+	an_name_fold(an_slice_of(m->raw), folded, sizeof(folded));
+	return hash_text(hash_text(hash_text(h, m->module) ^ '!', folded) ^ '(', m->args);
+}
+
 /* by_method: rows of methods by their index; nameless: of frames without a name. */
 static enum nt_status find_row(struct an_profile *p, struct nt_idmap *by_method,
 			       struct nt_idmap *nameless, uint32_t node)
 {
 	const struct an_method *m = an_calltree_method(p->shared->tree, node);
 	struct nt_idmap *map = m ? by_method : nameless;
-	uint64_t key = m ? m->index : nameless_key(p, node);
+	uint64_t key = m ? method_key(p, m) : nameless_key(p, node);
 	uint32_t row = nt_idmap_get(map, key);
 
 	if (row == NT_IDMAP_NONE) {
@@ -184,7 +203,7 @@ enum nt_status an_profile_build(struct an_profile *p)
 /* --- order --- */
 
 struct ranked {
-	uint64_t self, total;
+	uint64_t self, total; /* the first of them counts first */
 	const struct an_profile_row *row;
 };
 
@@ -216,10 +235,13 @@ enum nt_status an_profile_sort(struct an_profile *p, unsigned states)
 		an_mem_free(al, ranked);
 		return NT_ENOMEM;
 	}
-	for (size_t i = 0; i < p->row_count; i++)
-		ranked[i] =
-			(struct ranked){ an_profile_sum(p->rows[i].self, states),
-					 an_profile_sum(p->rows[i].total, states), &p->rows[i] };
+	for (size_t i = 0; i < p->row_count; i++) {
+		uint64_t self = an_profile_sum(p->rows[i].self, states);
+		uint64_t total = an_profile_sum(p->rows[i].total, states);
+
+		ranked[i] = (struct ranked){ p->total_first ? total : self,
+					     p->total_first ? self : total, &p->rows[i] };
+	}
 	qsort(ranked, p->row_count, sizeof(*ranked), compare_ranked);
 	for (size_t i = 0; i < p->row_count; i++)
 		p->order[i] = (uint32_t)(ranked[i].row - p->rows);
@@ -351,6 +373,10 @@ const char *an_profile_name(const struct an_profile *p, const struct an_profile_
 	const struct an_node *n = an_calltree_node(p->shared->tree, row->node);
 	const char *module;
 
+	if (row->method && p->fold) {
+		an_name_fold(an_slice_of(row->method->name), buf, size);
+		return buf;
+	}
 	if (row->method)
 		return row->method->name;
 	if (n->other)

@@ -22,6 +22,8 @@ struct an_profile_row {
 
 struct an_profile {
 	const struct an_shared *shared;
+	bool fold; /* all instantiations of a generic are one row; set before an_profile_build() */
+	bool total_first; /* for an_profile_sort(): by total, then self */
 	size_t node_count;
 	uint64_t (*self)[AN_STATES]; /* by node */
 	uint64_t (*total)[AN_STATES]; /* by node, its descendants included */
@@ -61,7 +63,7 @@ NT_MUST_CHECK enum nt_status an_profile_hot_path(const struct an_profile *p, uns
 
 /* The module of a row, or "". */
 const char *an_profile_module(const struct an_profile *p, const struct an_profile_row *row);
-/* The name of a row for people; buf is used where there is none. */
+/* The name of a row for people; buf is used where there is none, and for folded ones. */
 const char *an_profile_name(const struct an_profile *p, const struct an_profile_row *row, char *buf,
 			    size_t size);
 

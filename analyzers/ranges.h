@@ -18,6 +18,7 @@ struct an_range {
 	uint32_t epoch;
 	bool used;
 	bool whole; /* last was not cut: the range is as it was loaded */
+	uint8_t tier; /* enum an_tier, of code */
 };
 
 struct an_range_block;

@@ -106,6 +106,19 @@ static enum nt_status on_mapping(struct an_methods *m, uint32_t space, uint64_t 
 	return st == NT_ELIMIT ? NT_OK : st;
 }
 
+/* Perf maps call two of the tiers by other words than events do. */
+static enum an_tier tier_of(struct an_slice word)
+{
+	for (unsigned i = AN_TIER_UNKNOWN + 1; i < AN_TIERS; i++)
+		if (an_slice_is(word, an_tier_name((enum an_tier)i)))
+			return (enum an_tier)i;
+	if (an_slice_is(word, "InstrumentedTier"))
+		return AN_TIER_QUICK_INSTRUMENTED;
+	if (an_slice_is(word, "InstrumentedTierOptimized"))
+		return AN_TIER_1_INSTRUMENTED;
+	return an_slice_is(word, "PreJIT") ? AN_TIER_OPTIMIZED : AN_TIER_UNKNOWN;
+}
+
 static enum nt_status on_symbol(struct an_methods *m, uint32_t base, uint64_t start, uint64_t last,
 				struct an_slice text)
 {
@@ -139,7 +152,7 @@ static enum nt_status on_symbol(struct an_methods *m, uint32_t base, uint64_t st
 	st = an_method_take(&m->table, &key, &method);
 	if (st < 0 || method == AN_METHOD_NONE)
 		return st;
-	return an_methods_load(m, base, start, last, method);
+	return an_methods_load(m, base, start, last, tier_of(name.tier), method);
 }
 
 enum nt_status an_methods_native(struct an_methods *m, uint64_t start, uint64_t last,
@@ -162,7 +175,7 @@ enum nt_status an_methods_native(struct an_methods *m, uint64_t start, uint64_t 
 	st = an_method_take(&m->table, &key, &method);
 	if (st < 0 || method == AN_METHOD_NONE)
 		return st;
-	return an_methods_load(m, 0, start, last, method);
+	return an_methods_load(m, 0, start, last, AN_TIER_UNKNOWN, method);
 }
 
 enum nt_status an_universal_event(struct an_methods *m, const struct nt_event *ev)

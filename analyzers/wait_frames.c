@@ -202,6 +202,63 @@ const char *an_frame_waits_for(const struct an_method *m)
 	return NULL;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+
+	return n >= m && !strcmp(text + n - m, end);
+}
+
+/* Beginnings of raw names. */
+static const struct {
+	const char *begin;
+	enum an_async_frame kind;
+} async_frames[] = {
+	{ "System.Runtime.CompilerServices.AsyncMethodBuilderCore.Start", AN_ASYNC_CARRIER },
+	{ "System.Runtime.CompilerServices.AsyncTaskMethodBuilder.Start", AN_ASYNC_CARRIER },
+	{ "System.Runtime.CompilerServices.AsyncValueTaskMethodBuilder.Start", AN_ASYNC_CARRIER },
+	{ "System.Runtime.CompilerServices.AsyncVoidMethodBuilder.Start", AN_ASYNC_CARRIER },
+	{ "System.Runtime.CompilerServices.TaskAwaiter+<>c", AN_ASYNC_CARRIER },
+	{ "System.Threading.ExecutionContext.Run", AN_ASYNC_CARRIER },
+	{ "System.Threading.Tasks.AwaitTaskContinuation.", AN_ASYNC_CARRIER },
+	{ "System.Threading.Tasks.Task.RunContinuations", AN_ASYNC_CARRIER },
+	{ "System.Threading.Tasks.Task.FinishContinuations", AN_ASYNC_CARRIER },
+	{ "System.Runtime.CompilerServices.AsyncMethodBuilderCore+ContinuationWrapper",
+	  AN_ASYNC_CARRIER },
+};
+
+/* "AsyncTaskMethodBuilder`1+AsyncStateMachineBox`1[...].MoveNext" and its like. */
+static enum an_async_frame async_builder(const char *raw)
+{
+	static const char *const begins[] = {
+		"System.Runtime.CompilerServices.AsyncTaskMethodBuilder`1",
+		"System.Runtime.CompilerServices.AsyncValueTaskMethodBuilder`1",
+		"System.Runtime.CompilerServices.PoolingAsyncValueTaskMethodBuilder",
+	};
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+		if (strncmp(raw, begins[i], strlen(begins[i])) != 0)
+			continue;
+		if (strstr(raw, "StateMachineBox"))
+			return AN_ASYNC_RESUMER;
+		return AN_ASYNC_CARRIER;
+	}
+	return AN_ASYNC_NONE;
+}
+
+enum an_async_frame an_frame_async(const struct an_method *m)
+{
+	if (strncmp(m->raw, "System.", 7) == 0) {
+		for (size_t i = 0; i < sizeof(async_frames) / sizeof(async_frames[0]); i++)
+			if (!strncmp(m->raw, async_frames[i].begin, strlen(async_frames[i].begin)))
+				return async_frames[i].kind;
+		if (async_builder(m->raw) != AN_ASYNC_NONE)
+			return async_builder(m->raw);
+	}
+	return ends_with(m->raw, ".MoveNext") && strstr(m->raw, ">d__") ? AN_ASYNC_BODY
+									: AN_ASYNC_NONE;
+}
+
 bool an_frame_is_library(const struct an_method *m)
 {
 	static const char *const begins[] = { "System.",  "Microsoft.", "Interop.",

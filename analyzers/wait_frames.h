@@ -30,6 +30,15 @@ bool an_frame_waits_for_task(const struct an_method *m);
  */
 const char *an_frame_waits_for(const struct an_method *m);
 
+/* What a frame has to do with async methods. */
+enum an_async_frame {
+	AN_ASYNC_NONE,
+	AN_ASYNC_BODY, /* the state machine of an async method (or of an iterator) */
+	AN_ASYNC_CARRIER, /* the runtime's way from one async method into another */
+	AN_ASYNC_RESUMER, /* ... by which one is carried on after an await */
+};
+enum an_async_frame an_frame_async(const struct an_method *m);
+
 /* Part of the runtime's own libraries: System.*, Microsoft.*, Interop and stubs. */
 bool an_frame_is_library(const struct an_method *m);
 
