@@ -110,8 +110,7 @@ void cpu_judge_done(struct cpu_judge *j)
 	j->kinds = j->leaves = NULL;
 }
 
-/* The innermost frame of the program itself that neither waits nor spins, or AN_NODE_NONE. */
-static uint32_t find_worker(struct cpu_judge *j, uint32_t node)
+uint32_t cpu_judge_program(struct cpu_judge *j, uint32_t node)
 {
 	const struct an_calltree *tree = j->cpu->shared->tree;
 
@@ -135,7 +134,7 @@ static enum cpu_state by_type(struct cpu_judge *j, uint32_t node, enum cpu_bin b
 		 * Stopped at the safepoint of a wait is not waiting: the program did something
 		 * just before.  The runtime's own threads only look for work there.
 		 */
-		if (leaf == LEAF_WAIT && find_worker(j, node) == AN_NODE_NONE)
+		if (leaf == LEAF_WAIT && cpu_judge_program(j, node) == AN_NODE_NONE)
 			return CPU_UNKNOWN;
 		return CPU_ON;
 	}
@@ -205,6 +204,6 @@ uint32_t cpu_judge_worker(struct cpu_judge *j, uint32_t node)
 		at = an_calltree_node(tree, at)->parent;
 	if (cpu_judge_leaf(j, node) != LEAF_WAIT)
 		return at == AN_NODE_NONE ? node : at;
-	at = find_worker(j, node);
+	at = cpu_judge_program(j, node);
 	return at == AN_NODE_NONE ? node : at;
 }

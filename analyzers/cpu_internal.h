@@ -175,6 +175,8 @@ enum cpu_leaf cpu_judge_leaf(struct cpu_judge *j, uint32_t node);
 enum cpu_state cpu_judge_state(struct cpu_judge *j, const struct cpu_slot *slot, enum cpu_bin bin);
 /* The frame that the work of a running thread belongs to: past the calls that only wait or spin. */
 uint32_t cpu_judge_worker(struct cpu_judge *j, uint32_t node);
+/* The innermost frame of the program itself that neither waits nor spins, or AN_NODE_NONE. */
+uint32_t cpu_judge_program(struct cpu_judge *j, uint32_t node);
 
 /* --- cpu_sum.c --- */
 

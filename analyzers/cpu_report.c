@@ -209,7 +209,7 @@ static void add_processes(const struct cpu_rows *r, struct an_value *cpu)
 			all += r->t->threads[k].all;
 			on += r->t->threads[k].samples[CPU_ON];
 		}
-		an_add_int(v, "process_id", process->id);
+		an_add_uint(v, "process_id", (uint64_t)process->id);
 		if (*process->name)
 			an_add_text(v, "name", process->name);
 		else
