@@ -35,6 +35,8 @@ static void add_call(const struct cpu_rows *r, const struct an_call *call, size_
 	if (call->resumed)
 		an_add_bool(v, "resumed", true);
 	if (r->rank == 1u << CPU_ON_NS) {
+		an_add_null(v, "inclusive_samples");
+		an_add_null(v, "exclusive_samples");
 		an_add_double(v, "inclusive_cpu_ms", (double)call->total / 1e6, 3);
 		an_add_double(v, "exclusive_cpu_ms", (double)call->self / 1e6, 3);
 	} else {

@@ -20,6 +20,10 @@ FOLDERS = [os.path.join(TOP, "fixtures"), os.path.join(SHARED, "fixtures")]
 CHAIN = ["Shop.Stuck.FetchPriceAsync", "Shop.Stuck.PriceOrderAsync",
          "Shop.Stuck.HandleRequestAsync"]
 
+# What must not be hot: the runtime's waits.
+WAITS = ("Thread.Sleep", "Monitor.Wait", "Enter_Slowpath", "WaitHandle.", "WaitSubsystem",
+         "LowLevelLifoSemaphore", "WaitForSocketEvents", "ManualResetEventSlim.Wait")
+
 faults = []
 
 
@@ -144,6 +148,12 @@ def check_cpu(program):
         check(f"{name}: hot path", r["cpu"]["hot_path"][-1]["method"] == "Shop.Cpu.Hot",
               r["cpu"]["hot_path"])
         check(f"{name}: finding", "cpu.hot-method" in finding_ids(r), finding_ids(r))
+        top = [row["raw"] for row in r["cpu"]["methods"][:5]]
+        check(f"{name}: nothing that waits is near the top",
+              not any(word in raw for raw in top for word in WAITS), top)
+        check(f"{name}: no pseudo frames", not any("_TIME" in raw for raw in top), top)
+        split = [r["cpu"]["samples_" + c] for c in ("on_cpu", "waiting", "unknown")]
+        check(f"{name}: classes", sum(split) == r["cpu"]["samples"], split)
     r = report(program, "v6-cpu-net10", "--top", "0")
     if r:
         counts = {row["method"]: row["exclusive_samples"] for row in r["cpu"]["methods"]}
@@ -160,6 +170,23 @@ def check_waits(program):
         share = r["cpu"]["samples_waiting"] / r["cpu"]["samples"]
         check(f"{name}: waiting", share > 0.99, share)
         check(f"{name}: no hot method", "cpu.hot-method" not in finding_ids(r), finding_ids(r))
+
+
+def check_idle(program):
+    """What waits or idles uses at most 2 % and is not hot (D#3554)."""
+    for name in ("stuck-net10", "stuck-net9", "stuck-net31", "zombie-net10", "deadlock-net8",
+                 "deadlock-net10", "deadlock-net11"):
+        r = report(program, name)
+        if not r:
+            continue
+        share = r["cpu"]["samples_on_cpu"] / r["cpu"]["samples"]
+        check(f"{name}: on CPU", share <= 0.02, share)
+        hot = {"cpu.hot-method", "cpu.one-thread", "cpu.spinning", "cpu.hot-tier0"}
+        check(f"{name}: nothing is hot", not hot & finding_ids(r), finding_ids(r))
+        wall = report(program, name, "--view", "wall")
+        check(f"{name}: the wall view has all samples",
+              wall["cpu"]["samples"] == r["cpu"]["samples"] and wall["cpu"]["view"] == "wall",
+              wall["cpu"]["samples"])
 
 
 def check_gc(program):
@@ -194,6 +221,7 @@ def main():
     check_starve(program)
     check_cpu(program)
     check_waits(program)
+    check_idle(program)
     check_gc(program)
     for fault in faults:
         print("wrong: " + fault)
