@@ -29,6 +29,8 @@ struct analysis {
 	void (*measure)(void *ctx);
 	void *measure_ctx;
 	const struct fail_if *conditions;
+	void (*see)(void *ctx, const struct an_value *root);
+	void *see_ctx;
 };
 
 const char *analysis_section(size_t i)
@@ -242,6 +244,13 @@ void analysis_set_file_cut(struct analysis *a, const char *why)
 	a->file_cut = why;
 }
 
+void analysis_see(struct analysis *a, void (*see)(void *ctx, const struct an_value *root),
+		  void *ctx)
+{
+	a->see = see;
+	a->see_ctx = ctx;
+}
+
 void analysis_set_enabled(struct analysis *a, const struct an_provider *enabled)
 {
 	a->enabled = enabled;
@@ -299,6 +308,8 @@ int analysis_print(struct analysis *a, struct out *out, enum report_format forma
 	if (st == NT_OK)
 		code = fail_if_judge(a->conditions, an_report_borrow_root(r)) ? EXIT_CONDITION
 									      : EXIT_DONE;
+	if (st == NT_OK && a->see)
+		a->see(a->see_ctx, an_report_borrow_root(r));
 	if (st != NT_OK)
 		log_error("cannot make the report: %s", nt_status_name(st));
 	else if (out && format == REPORT_JSON)

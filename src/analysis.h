@@ -82,6 +82,10 @@ void analysis_set_threads(struct analysis *a, const struct analysis_threads *thr
 /* What the text shows, instead of all sections; its lists must live until then. */
 void analysis_set_choice(struct analysis *a, const struct report_choice *choice);
 
+/* see gets the top of the finished report before it is printed; it is dead afterwards. */
+void analysis_see(struct analysis *a, void (*see)(void *ctx, const struct an_value *root),
+		  void *ctx);
+
 /* What collect knows of the child it started; NULL where there was none. */
 struct analysis_child {
 	bool exited; /* exit_code counts; else signal */

@@ -9,6 +9,7 @@
 
 #include "src/collect.h"
 #include "src/collect_plan.h"
+#include "src/collect_request.h"
 #include "src/command.h"
 #include "src/heap_walk.h"
 #include "src/log.h"
@@ -396,41 +397,13 @@ static int check_together(const struct command *cmd, const struct collect_args *
 
 /* --- running --- */
 
-/* The providers as they go on the wire, those of tasks last: one fewer is the set without them. */
-static struct ipc_provider *make_request(const struct provider_set *set,
-					 const struct event_ids_set *ids, size_t *ret_without_tasks)
-{
-	struct ipc_provider *providers = calloc(set->count, sizeof(*providers));
-	size_t n = 0;
-
-	if (!providers) {
-		log_error("cannot collect: out of memory");
-		return NULL;
-	}
-	*ret_without_tasks = set->count;
-	for (size_t i = 0; i < set->count; i++) {
-		const struct provider *p = &set->items[i];
-		bool tasks = strcasecmp(p->name, PROVIDER_TPL) == 0;
-
-		if (tasks)
-			*ret_without_tasks = set->count - 1;
-		providers[tasks ? set->count - 1 : n++] = (struct ipc_provider){
-			.name = p->name,
-			.keywords = p->keywords,
-			.level = p->level,
-			.args = p->args,
-			.filter = event_ids_of(ids, p->name),
-		};
-	}
-	return providers;
-}
-
 /* What is to be recorded, chosen. */
 struct choice {
 	struct provider_set set;
 	struct event_ids_set ids;
 	uint64_t rundown;
 	struct fail_if conditions;
+	struct collect_request request; /* the set, as it goes on the wire */
 };
 
 static bool names_sampler(const struct opt_list *providers)
@@ -444,8 +417,6 @@ static bool names_sampler(const struct opt_list *providers)
 static int run_with(const struct collect_args *args, const struct choice *choice,
 		    const struct collect_plan *plan)
 {
-	size_t without_tasks;
-	struct ipc_provider *providers = make_request(&choice->set, &choice->ids, &without_tasks);
 	const char *output = args->output ? args->output : TRACE_NAME_DEFAULT;
 	const struct stop_when_config stop_event = { args->stop_provider, args->stop_event,
 						     args->stop_payload };
@@ -455,7 +426,7 @@ static int run_with(const struct collect_args *args, const struct choice *choice
 			.rundown_keywords = choice->rundown,
 			.stacks = !args->no_stacks,
 			.block = args->buffering == BUFFERING_BLOCK,
-			.providers = providers,
+			.providers = choice->request.providers,
 			.provider_count = choice->set.count,
 		},
 		.event_ids = choice->ids.count ? &choice->ids : NULL,
@@ -483,20 +454,16 @@ static int run_with(const struct collect_args *args, const struct choice *choice
 		.quiet = args->quiet,
 		.resume = args->resume,
 	};
-	int code;
 
-	if (!providers)
-		return EXIT_FAILED;
-	if (tasks_are_optional(args) && without_tasks && without_tasks < choice->set.count) {
+	if (tasks_are_optional(args) && choice->request.without_tasks &&
+	    choice->request.without_tasks < choice->set.count) {
 		settings.without_tasks = settings.session;
-		settings.without_tasks.provider_count = without_tasks;
+		settings.without_tasks.provider_count = choice->request.without_tasks;
 	}
 	if (settings.session.block)
 		log_warn("--buffering-mode block: whenever we cannot keep up, threads of the "
 			 "process wait for us");
-	code = collect_run(&settings, plan);
-	free(providers);
-	return code;
+	return collect_run(&settings, plan);
 }
 
 /* Nobody sees that it runs on, and nothing else ends it; a command ends by itself. */
@@ -532,6 +499,8 @@ static int collect(const struct command *cmd, struct collect_args *args, const c
 		code = choose_providers(cmd, args, &choice.set, &choice.rundown);
 	if (code < 0)
 		code = choose_filters(cmd, args, &choice.set, &choice.ids);
+	if (code < 0 && !collect_request_make(&choice.request, &choice.set, &choice.ids))
+		code = EXIT_FAILED;
 	if (code < 0)
 		code = fail_if_parse(&choice.conditions, cmd, &args->fail_if, args->fail_on);
 	if (code < 0)
@@ -545,6 +514,7 @@ static int collect(const struct command *cmd, struct collect_args *args, const c
 		code = run_with(args, &choice, &planned.plan);
 	}
 	collect_plan_done(&planned);
+	collect_request_done(&choice.request);
 	provider_set_done(&choice.set);
 	event_ids_done(&choice.ids);
 	fail_if_done(&choice.conditions);

@@ -55,7 +55,20 @@ static int worse(int a, int b)
 	return rank[a] >= rank[b] ? a : b;
 }
 
+static const int signal_numbers[SIGNALS] = { SIGINT, SIGTERM, SIGHUP };
+
 /* --- ending --- */
+
+/* From here on they are the caller's again; one that comes before he is ready waits for him. */
+static void hold_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < SIGNALS; i++)
+		sigaddset(&set, signal_numbers[i]);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
 
 /* Reports may block on their reader: none is printed while a stream has still to be read. */
 void collect_settle(struct collect *c)
@@ -69,6 +82,8 @@ void collect_settle(struct collect *c)
 	uv_timer_stop(&c->progress);
 	uv_timer_stop(&c->look);
 	collect_progress_clear(c->settings->quiet);
+	if (c->settings->ret_interrupted)
+		hold_signals();
 	for (size_t i = 0; i < SIGNALS; i++)
 		uv_close((uv_handle_t *)&c->signals[i], NULL);
 	uv_close((uv_handle_t *)&c->progress, NULL);
@@ -138,8 +153,6 @@ static void on_signal(uv_signal_t *signal, int number)
 
 static void start_signals(struct collect *c)
 {
-	static const int numbers[SIGNALS] = { SIGINT, SIGTERM, SIGHUP };
-
 	signal(SIGXFSZ, SIG_IGN); /* a write tells us that the file may not grow */
 	for (size_t i = 0; i < SIGNALS; i++) {
 		struct sigaction old;
@@ -147,10 +160,10 @@ static void start_signals(struct collect *c)
 		uv_signal_init(&c->loop, &c->signals[i]);
 		c->signals[i].data = c;
 		/* nohup stays nohup. */
-		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN &&
-		    numbers[i] == SIGHUP)
+		if (sigaction(signal_numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN &&
+		    signal_numbers[i] == SIGHUP)
 			continue;
-		uv_signal_start(&c->signals[i], on_signal, numbers[i]);
+		uv_signal_start(&c->signals[i], on_signal, signal_numbers[i]);
 	}
 }
 
@@ -341,6 +354,8 @@ static int record(struct collect *c)
 		stop_all(c);
 	}
 	uv_run(&c->loop, UV_RUN_DEFAULT);
+	if (c->settings->ret_interrupted && c->interrupt_ns)
+		*c->settings->ret_interrupted = true;
 	if (c->count == 0 && c->code == EXIT_DONE) {
 		log_error("nothing was recorded: stopped before a process came");
 		collect_failed(c, EXIT_UNREACHABLE);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analyzers/report.h"
 #include "src/analysis.h"
 #include "src/event_ids.h"
 #include "src/ipc_conn.h"
@@ -32,6 +33,16 @@ struct collect_tap {
 	enum nt_status (*event)(void *ctx, const struct nt_trace_info *info,
 				const struct nt_event *ev);
 	void *ctx;
+};
+
+/* What came of one process, for who wants more than a printed report. */
+struct collect_outcome {
+	const struct collect_subject *who;
+	const struct an_value *report; /* sealed, dead afterwards; NULL: there is none */
+	const char *path; /* of the trace; NULL: none */
+	uint64_t file_bytes;
+	uint64_t duration_ns; /* from the start of the session to the stop */
+	int code; /* of the recording */
 };
 
 /* What all collections of a run share. */
@@ -65,6 +76,17 @@ struct collect_settings {
 	const struct collect_tap *tap; /* then there is no report; NULL: none */
 	const char *const *sections; /* to be analysed */
 	size_t section_count; /* 0: all */
+	/*
+	 * Takes each outcome instead of the printed report, and the file's name is not said; NULL:
+	 * nobody does.
+	 */
+	void (*outcome)(void *ctx, const struct collect_outcome *outcome);
+	void *outcome_ctx;
+	/*
+	 * Set when a signal or a key has ended the run.  INT, TERM and HUP are blocked when the run
+	 * is over, until the caller has his own handlers again.  NULL: nothing comes afterwards.
+	 */
+	bool *ret_interrupted;
 	bool quiet;
 	bool resume; /* a runtime that waits at the port we reach it by is told to go on */
 };

@@ -196,7 +196,7 @@ static int print_report(const struct collect_settings *s, const struct collect_f
 	struct an_provider *enabled;
 	int code;
 
-	if (!take_report && fail_if_is_empty(s->conditions))
+	if (!take_report && !s->outcome && fail_if_is_empty(s->conditions))
 		return EXIT_DONE;
 	enabled = enabled_providers(&s->session, facts->without_sampler);
 	analysis_set_enabled(a, enabled);
@@ -212,6 +212,30 @@ static int print_report(const struct collect_settings *s, const struct collect_f
 	if (take_report)
 		out_discard(take_report);
 	return code;
+}
+
+/* --- for those who want more than the report --- */
+
+struct seen {
+	const struct collect_settings *settings;
+	struct collect_outcome outcome;
+	bool told;
+};
+
+static void tell(struct seen *seen)
+{
+	if (!seen->told)
+		seen->settings->outcome(seen->settings->outcome_ctx, &seen->outcome);
+	seen->told = true;
+}
+
+static void on_report(void *ctx, const struct an_value *root)
+{
+	struct seen *seen = ctx;
+
+	seen->outcome.report = root;
+	tell(seen);
+	seen->outcome.report = NULL;
 }
 
 static void say_summary(const struct collect_settings *s, const struct collect_facts *facts,
@@ -262,22 +286,35 @@ int collect_conclude(const struct collect_settings *s, const struct collect_subj
 		     const struct analysis_child *child, struct out *take_report)
 {
 	struct nt_decoder *d = analysis_decoder(a);
+	uint64_t stop = facts->stop_ns ? facts->stop_ns : facts->end_ns;
+	struct seen seen = { .settings = s, .outcome = { .who = who } };
 	int code, file_code, report_code = EXIT_DONE;
 
 	if (!facts->started) {
 		if (take_report)
 			out_discard(take_report);
-		return refuse(who, &facts->end);
+		code = seen.outcome.code = refuse(who, &facts->end);
+		if (s->outcome)
+			tell(&seen);
+		return code;
 	}
 	code = judge_stream(who, facts, child, d);
 	file_code = judge_file(facts);
+	seen.outcome.path = facts->path;
+	seen.outcome.file_bytes = facts->written.file.file_bytes;
+	seen.outcome.duration_ns = stop - facts->start_ns;
+	seen.outcome.code = code != EXIT_DONE ? code : file_code;
+	if (s->outcome)
+		analysis_see(a, on_report, &seen);
 	if (code != EXIT_FAILED)
 		report_code = print_report(s, facts, a, child, take_report);
 	else if (take_report)
 		out_discard(take_report);
+	if (s->outcome)
+		tell(&seen);
 	say_summary(s, facts, d);
 	say_pieces(s, facts);
-	if (facts->path)
+	if (facts->path && !s->outcome)
 		log_info("%s", facts->path);
 	if (report_code != EXIT_DONE)
 		return report_code;

@@ -695,7 +695,7 @@ static bool open_report(struct collection *c)
 	bool to_stdout = !s->report || strcmp(s->report, "-") == 0;
 	char *path;
 
-	if (s->tap)
+	if (s->tap || s->outcome)
 		return true;
 	if (to_stdout && s->output && strcmp(s->output, "-") == 0)
 		return true; /* the trace goes there */

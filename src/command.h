@@ -42,5 +42,9 @@ extern const struct command cmd_counters;
 extern const struct command cmd_process;
 extern const struct command cmd_doctor;
 extern const struct command cmd_analyzers;
+#ifdef HAVE_STORE
+extern const struct command cmd_sample;
+extern const struct command cmd_history;
+#endif
 
 #endif

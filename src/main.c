@@ -11,6 +11,9 @@
 #include <unistd.h>
 #include <uv.h>
 #include <zstd.h>
+#ifdef HAVE_STORE
+#include <sqlite3.h>
+#endif
 
 #include "src/command.h"
 #include "src/elf_symbols.h"
@@ -23,6 +26,18 @@
 static const struct command *const commands[] = {
 	&cmd_ps,       &cmd_collect, &cmd_report, &cmd_events,	  &cmd_stack,
 	&cmd_counters, &cmd_process, &cmd_doctor, &cmd_analyzers,
+#ifdef HAVE_STORE
+	&cmd_sample,   &cmd_history,
+#endif
+};
+
+/* Commands that this program was built without, because a library was not there. */
+static const char *const left_out[] = {
+#ifndef HAVE_STORE
+	"sample",
+	"history",
+#endif
+	NULL,
 };
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
@@ -73,6 +88,11 @@ static int print_version(void)
 		out_printf(o, "libelf   %s\n", elf_symbols_version());
 	else
 		out_text(o, "libelf   not built in: native functions have no names\n");
+#ifdef HAVE_STORE
+	out_printf(o, "SQLite   %s\n", sqlite3_libversion());
+#else
+	out_text(o, "SQLite   not built in: no sample, no history\n");
+#endif
 	out_text(o,
 		 "reads    .nettrace formats 4, 5 and 6, .netperf format 3, also zstd-compressed\n"
 		 "schema   " REPORT_SCHEMA "\n");
@@ -105,6 +125,11 @@ static int unknown_word(const char *word)
 	bool option = word[0] == '-';
 	const char *near;
 
+	for (size_t i = 0; left_out[i]; i++)
+		if (strcmp(left_out[i], word) == 0) {
+			log_error("cannot run '%s': this program was built without SQLite", word);
+			return EXIT_FAILED;
+		}
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		names[i] = commands[i]->name;
 	names[COMMAND_COUNT] = NULL;

@@ -61,7 +61,8 @@ apt_quietly()
 need_to_build()
 {
 	need cc=gcc header:stdio.h=libc6-dev meson=meson ninja=ninja-build pkg-config=pkg-config \
-		lib:libuv=libuv1-dev lib:libzstd=libzstd-dev lib:libelf=libelf-dev
+		lib:libuv=libuv1-dev lib:libzstd=libzstd-dev lib:libelf=libelf-dev \
+		lib:sqlite3=libsqlite3-dev
 }
 
 # The folder for all build folders: build/ here, or one in the cache where this tree is somebody

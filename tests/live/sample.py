@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""sample and history on real processes: the store after each way a run can end, loops, cron."""
+
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from live import PROGRAM, Running, check, done, run, scratch, shop, skip, wait_until
+
+if run("help", "sample").code != 0:
+    skip("this program was built without SQLite")
+LONG = bool(os.environ.get("DRD_LONG"))
+
+
+def samples(store):
+    r = run("history", "list", "--json", "--store", store)
+    return r.json().get("samples", []) if r.code == 0 else []
+
+
+def traces(store):
+    return sorted(os.listdir(os.path.join(store, "traces")))
+
+
+def one_round(store):
+    """What is found is said, one line each; numbers, findings and trace are in the store."""
+    with shop("net10", "gc") as app:
+        r = run("sample", "-p", app.pid, "--duration", "1s", "--store", store)
+        check(r.code == 0, "a sample ends with 0", r)
+        lines = r.out.splitlines()
+        check(lines and all(x.startswith(("Shop[%d] " % app.pid, "shop[%d] " % app.pid))
+                            for x in lines), "a line for each finding", r)
+        got = samples(store)
+        if not check(len(got) == 1 and got[0]["pid"] == app.pid and
+                     got[0]["findings"] == len(lines),
+                     "the store has the sample with its findings", got):
+            return
+        path = os.path.join(store, "traces", got[0]["trace_file"])
+        check(run("report", path).code == 0, "the trace is whole")
+        check(os.stat(path).st_mode & 0o77 == 0, "nobody else can read the trace")
+        r = run("history", "show", got[0]["id"], "--json", "--store", store)
+        metrics = r.json()["sample"]["metrics"]
+        check(metrics.get("gc.count", 0) > 0, "the numbers of the report", metrics)
+        r = run("history", "trend", "gc.pause_percent", "--store", store)
+        check(r.code == 0 and "(1 samples)" in r.out, "a trend of one", r)
+        r = run("sample", "-p", app.pid, "--duration", "1s", "--store", store, "--fail-on",
+                "warning", "-q")
+        check(r.code == 4 and not r.out, "a condition for monitoring, quietly", r)
+
+
+def silent(store):
+    """Nothing is said of a process that does nothing wrong."""
+    with shop("net10", "idle") as app:
+        r = run("sample", "-p", app.pid, "--duration", "1s", "--store", store)
+        check(r.code == 0 and not r.out and not r.err, "silent when all is well", r)
+
+
+def nobody(store):
+    r = run("sample", "-n", "no-such-program", "--store", store)
+    check(r.code == 5 and len(r.err.splitlines()) <= 2 and r.err, "nobody to sample: one line", r)
+
+
+def loop(store):
+    """Rounds do not drift, and a process may come, go and be another of the same name."""
+    begin = time.time()
+    loop_run = Running("sample", "-n", "Shop", "--duration", "500ms", "--every", "2s", "--count",
+                       "4", "--store", store, "--no-traces")
+    time.sleep(1.5)
+    pids = []
+    for _ in range(2):
+        with shop("net10", "idle") as app:
+            pids.append(app.pid)
+            wait_until("process %d was sampled" % app.pid,
+                       lambda: any(s["pid"] == pids[-1] for s in samples(store)), 30)
+    r = loop_run.finish()
+    check(r.code == 0, "the loop ends with 0", r)
+    check("4 rounds" in r.err or "rounds (" in r.err, "it sums up", r)
+    check(r.seconds >= 6, "four rounds, two seconds apart", r.seconds)
+    got = [s for s in samples(store) if s["pid"] in pids]
+    for s in got:
+        at = time.mktime(time.strptime(s["time"], "%Y-%m-%dT%H:%M:%SZ")) - time.timezone
+        check(abs((at - begin + 1) % 2 - 1) < 1.2, "a round begins when it is due",
+              (at - begin, s))
+    check(all(s["trace_file"] is None for s in got), "traces are not kept if not wanted")
+
+
+def interrupted(store):
+    with shop("net10", "idle") as app:
+        r = Running("sample", "-p", app.pid, "--duration", "500ms", "--every", "60s", "--store",
+                    store)
+        wait_until("the first round is over",
+                   lambda: any(s["pid"] == app.pid for s in samples(store)))
+        r.signal(signal.SIGTERM)
+        r = r.finish(20)
+        check(r.code == 0 and r.seconds < 20, "TERM between two rounds ends the loop", r)
+
+
+def killed(store):
+    """Killed while it records: the store opens, and what was left goes when it is old."""
+    before = len(samples(store))
+    with shop("net10", "cpu") as app:
+        r = Running("sample", "-p", app.pid, "--duration", "20s", "--store", store)
+        part = wait_until("the trace is being written",
+                          lambda: glob.glob(os.path.join(store, "traces", "*.part")))
+        r.signal(signal.SIGKILL)
+        r.finish()
+        check(len(samples(store)) == before, "nothing half-visible")
+        for path in part or []:
+            os.utime(path, (time.time() - 3600,) * 2)
+        r = run("sample", "-p", app.pid, "--duration", "500ms", "--store", store)
+        check(r.code == 0, "the next run works", r)
+        check(not any(name.endswith(".part") for name in traces(store)), "and tidies up",
+              traces(store))
+
+
+def at_once(store):
+    """One run at a time for a target."""
+    with shop("net10", "idle") as app:
+        first = Running("sample", "-p", app.pid, "--duration", "3s", "--store", store)
+        wait_until("the first run records",
+                   lambda: glob.glob(os.path.join(store, "traces", "*.part")))
+        r = run("sample", "-p", app.pid, "--duration", "500ms", "--store", store)
+        check(r.code == 0 and "another run" in r.err, "the second leaves it out and says so", r)
+        r = first.finish()
+        check(r.code == 0, "the first is not disturbed", r)
+
+
+def full_disk():
+    if os.geteuid() != 0:
+        return
+    with scratch() as folder, shop("net10", "gc") as app:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k,mode=700", "none", folder],
+                          stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            return
+        try:
+            store = os.path.join(folder, "store")
+            filler = os.path.join(folder, "filler")
+            run("sample", "-p", app.pid, "--duration", "300ms", "--store", store, "--no-traces")
+            with open(filler, "wb") as f:
+                try:
+                    f.write(b"x" * (1 << 20))
+                except OSError:
+                    pass
+            r = run("sample", "-p", app.pid, "--duration", "1s", "--store", store)
+            check(r.code in (1, 3) and r.err, "a full disk is said", r)
+            os.unlink(filler)
+            r = run("sample", "-p", app.pid, "--duration", "300ms", "--store", store,
+                    "--no-traces")
+            check(r.code == 0, "with room again it works again", r)
+        finally:
+            subprocess.run(["umount", "-l", folder], check=False)
+
+
+def prometheus(store, folder):
+    path = os.path.join(folder, "shop.prom")
+    with shop("net10", "gc") as app:
+        r = run("sample", "-p", app.pid, "--duration", "1s", "--store", store, "-q",
+                "--prometheus", path)
+        check(r.code == 0, "a sample with metrics", r)
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    check("drdotnet_gc_pause_seconds{" in text and "drdotnet_method_cpu_cores{" in text,
+          "pauses and methods", text)
+    if not shutil.which("promtool"):
+        print("promtool is not here: the metrics are not checked by it")
+        return
+    r = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True,
+                       text=True, check=False)
+    check(r.returncode == 0 and not r.stderr, "promtool finds nothing wrong", r.stdout, r.stderr)
+
+
+def crontab_line():
+    """The line that --help prints, as cron runs it."""
+    if not LONG or os.geteuid() != 0 or not shutil.which("cron"):
+        return
+    line = [x for x in run("sample", "--help").out.splitlines() if "* * * *" in x][0]
+    words = line.split()
+    command = " ".join(words[5:words.index("(a")])
+    with scratch() as folder, shop("net10", "idle") as app:
+        os.symlink(PROGRAM, os.path.join(folder, "drdotnet-trace"))
+        cron_d = os.path.join(folder, "cron.d")
+        os.mkdir(cron_d, 0o755)
+        with open(os.path.join(cron_d, "drd"), "w", encoding="utf-8") as f:
+            f.write("PATH=%s:/usr/bin:/bin\nXDG_STATE_HOME=%s\n* * * * * root %s\n"
+                    % (folder, folder, command.replace("30s", "1s")))
+        os.chmod(os.path.join(cron_d, "drd"), 0o644)
+        cron = subprocess.Popen(["unshare", "-m", "sh", "-c",
+                                 "mount --bind %s /etc/cron.d && exec cron -f" % cron_d])
+        store = os.path.join(folder, "drdotnet-trace")
+        wait_until("cron has taken a sample",
+                   lambda: any(s["pid"] == app.pid for s in samples(store)), 150)
+        cron.terminate()
+        cron.wait()
+
+
+def main():
+    with scratch() as folder:
+        store = os.path.join(folder, "store")
+        for part in (one_round, silent, nobody, interrupted, killed, at_once, loop):
+            begin = time.monotonic()
+            part(store)
+            print("%s: %.1f s" % (part.__name__, time.monotonic() - begin))
+        prometheus(store, folder)
+    full_disk()
+    crontab_line()
+    done()
+
+
+main()
