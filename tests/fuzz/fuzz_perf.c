@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nettrace/trailer_perf.h"
 #include "src/perf_files.h"
 #include "src/perf_map.h"
 #include "src/perf_record.h"
@@ -61,6 +62,26 @@ static void look_at_code(const char *text, size_t size)
 		abort();
 }
 
+/* The bytes as a record behind the end of a trace. */
+static void load(const uint8_t *data, size_t size)
+{
+	struct nt_trailer_record r = { .kind = NT_TRAILER_PERF_INFO };
+	struct nt_perf p;
+
+	if (!size || nt_perf_init(&p, NULL) < 0)
+		return;
+	for (size_t i = 0; i < 2; i++) { /* again, on top of what is there */
+		r.kind = NT_TRAILER_PERF_INFO + (data[0] >> (i * 3)) % 6u;
+		r.body = nt_span_of(data + 1, size - 1);
+		if (nt_perf_load(&p, &r) == NT_ENOMEM)
+			abort();
+	}
+	for (size_t i = 0; i < p.row_count; i++)
+		if (p.rows[i].node >= p.node_count || p.rows[i].thread >= p.thread_count)
+			abort();
+	nt_perf_done(&p);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct perf_scratch scratch;
@@ -77,6 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (perf_files_parse(line, &m) && !m.bytes)
 		abort();
 	look_at_code(line, size);
+	load(data, size);
 	if (size > RING)
 		size = RING;
 	for (size_t i = 1; i < size; i++)
