@@ -13,6 +13,7 @@ enum {
 	WAITING_PERCENT = 50, /* known to wait, where it is called mostly waiting */
 	WAITER_PERCENT = 90, /* of a thread's samples, for it to be one that waits */
 	WAITER_SAMPLES = 50, /* at least */
+	UNRESOLVED_SAMPLES = 50, /* in all, before it counts that some have no name */
 	SECOND_NS = 1000 * 1000 * 1000,
 	NAME_BYTES = 512,
 };
@@ -369,7 +370,8 @@ static void check_quality(const struct cpu_judge *j, const struct cpu_totals *t,
 			"every sample says that its thread was outside managed code",
 			"Stacks and wait events were used instead. Threads blocked at a lock look "
 			"busy unless contention events were recorded.");
-	if (unresolved >= an_limit(c->shared, AN_LIMIT_CPU_UNRESOLVED))
+	if (unresolved >= an_limit(c->shared, AN_LIMIT_CPU_UNRESOLVED) &&
+	    t->all >= UNRESOLVED_SAMPLES)
 		an_add_finding(out, AN_WARNING, "cpu.unresolved",
 			       an_report_printf(out,
 						"%.0f %% of the samples are in code without a "

@@ -2,6 +2,7 @@
 #include "analyzers/cpu_perf.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* A perf map knows what the trace may not tell, but nothing better. */
 static bool is_named(const struct an_methods *m, const struct nt_perf_symbol *s)
@@ -80,6 +81,17 @@ static uint64_t time_of(const struct nt_perf *p, const struct nt_perf_row *row)
 	return ns;
 }
 
+/*
+ * Threads that are in the process only because it is recorded: they write the stream that we read.
+ * Their work is not the program's.
+ */
+static bool is_recorder(const struct nt_perf_thread *t)
+{
+	static const char name[] = ".NET EventPipe";
+
+	return strncmp(t->name, name, sizeof(name) - 1) == 0;
+}
+
 enum nt_status an_engine_perf(struct an_engine *e, const struct nt_perf *p)
 {
 	const struct an_shared *shared = an_engine_borrow_shared(e);
@@ -101,6 +113,8 @@ enum nt_status an_engine_perf(struct an_engine *e, const struct nt_perf *p)
 			.weight_ns = p->info.period_ns,
 		};
 
+		if (is_recorder(t))
+			continue;
 		sample.frame_count = fold_replaced(shared->methods, frames,
 						   nt_perf_frames(p, row->node, frames));
 		for (uint32_t k = 0; k < row->count && st == NT_OK; k++)
@@ -111,7 +125,34 @@ enum nt_status an_engine_perf(struct an_engine *e, const struct nt_perf *p)
 
 /* --- findings --- */
 
-enum { MANY_LOST_PERCENT = 5 };
+enum {
+	MANY_LOST_PERCENT = 5,
+	COSTLY_PERCENT = 5, /* of the CPU samples, by recording */
+};
+
+static void say_cost(const struct nt_perf *p, struct an_report *out)
+{
+	uint64_t all = 0, own = 0;
+
+	for (size_t i = 0; i < p->row_count; i++) {
+		all += p->rows[i].count;
+		if (is_recorder(&p->threads[p->rows[i].thread]))
+			own += p->rows[i].count;
+	}
+	if (own && own * 100 >= all * COSTLY_PERCENT)
+		an_add_finding(
+			out, AN_INFO, "cpu.recording",
+			an_report_printf(out,
+					 "Being recorded took %.0f %% of the CPU time of the "
+					 "process",
+					 100 * (double)own / (double)all),
+			an_report_printf(out,
+					 "%" PRIu64 " of %" PRIu64
+					 " samples, %.0f ms, are in threads named .NET EventPipe",
+					 own, all, (double)own * (double)p->info.period_ns / 1e6),
+			"They are left out of all other figures. Ask for fewer providers if it is "
+			"too much.");
+}
 
 void an_perf_findings(const struct nt_perf *p, struct an_report *out)
 {
@@ -131,6 +172,7 @@ void an_perf_findings(const struct nt_perf *p, struct an_report *out)
 					 i->lost, i->dropped, p->samples, i->throttled),
 			"Shares of methods still hold; for times record shorter or with a lower "
 			"--cpu-frequency.");
+	say_cost(p, out);
 	if (i->no_stack)
 		an_add_finding(out, AN_WARNING, "cpu.too-many-stacks",
 			       "Some samples are counted without their stack",

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,7 @@ struct perf_sampler {
 	size_t ring_count;
 	int *fds;
 	size_t fd_count, fd_cap;
+	int end_fd; /* descriptors from here on are for others */
 	struct nt_idmap known; /* threads that are sampled: tid -> index in the store, or NOT_YET */
 	struct perf_scratch scratch;
 	struct perf_counts counts;
@@ -172,19 +174,33 @@ static void on_timer(uv_timer_t *timer)
 
 /* --- events --- */
 
-/* Tens of descriptors for each thread: as many as we may have. */
-static void raise_limit(void)
+enum { OTHER_FDS = 16 /* for the session, its file, what is read in /proc */ };
+
+/* Tens of descriptors for each thread: as many as we may have.  The first that is not ours. */
+static int raise_limit(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return INT_MAX;
+	if (limit.rlim_cur < limit.rlim_max) {
+		rlim_t before = limit.rlim_cur;
+
 		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
+		if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+			limit.rlim_cur = before;
 	}
+	if (limit.rlim_cur >= INT_MAX)
+		return INT_MAX;
+	return (int)limit.rlim_cur - OTHER_FDS;
 }
 
 static int keep_fd(struct perf_sampler *s, int fd)
 {
+	if (fd >= s->end_fd) {
+		close(fd);
+		return -EMFILE;
+	}
 	if (s->fd_count == s->fd_cap) {
 		size_t cap = s->fd_cap ? s->fd_cap * 2 : 64;
 		int *more = reallocarray(s->fds, cap, sizeof(*more));
@@ -395,7 +411,7 @@ struct perf_sampler *perf_sampler_start(uv_loop_t *loop, const struct perf_sampl
 	uv_timer_init(loop, &s->timer);
 	s->timer.data = s;
 	perf_files_init(&s->files, config->pid);
-	raise_limit();
+	s->end_fd = raise_limit();
 	if (nt_perf_init(&s->store, NULL) < 0 || !find_cpus(s))
 		error = -ENOMEM;
 	s->store.info.start_ns = uv_hrtime();

@@ -312,6 +312,13 @@ static void code_without_a_name_is_a_tenth(void **state)
 	samples(1, 99, NOWHERE, MANAGED);
 	spread(1, 901);
 	assert_false(found("cpu.unresolved"));
+	/* A handful of samples, as of a program that idles, says nothing. */
+	begin();
+	samples(1, 50, NOWHERE, MANAGED);
+	assert_true(found("cpu.unresolved"));
+	begin();
+	samples(1, 49, NOWHERE, MANAGED);
+	assert_false(found("cpu.unresolved"));
 }
 
 static void mostly_waiting_is_below_a_twentieth(void **state)

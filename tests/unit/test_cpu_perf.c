@@ -199,6 +199,44 @@ static void what_lacks_is_a_finding(void **state)
 	}
 }
 
+/* What writes the stream is in the process only because of us. */
+static void recording_is_not_the_programs_work(void **state)
+{
+	static const struct {
+		const char *name;
+		int own, other;
+		bool left_out, said;
+	} rows[] = {
+		{ ".NET EventPipe", 5, 95, true, true },
+		{ ".NET EventPipe", 4, 96, true, false },
+		{ ".NET Worker", 50, 50, false, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct an_report *report = an_report_new(NULL);
+
+		begin();
+		for (int k = 0; k < rows[i].other; k++)
+			add(7, k, 1, (uint64_t)HOT_NEW);
+		for (int k = 0; k < rows[i].own; k++)
+			add(8, k, 1, (uint64_t)NATIVE);
+		for (uint32_t t = 0; t < samples.thread_count; t++)
+			if (samples.threads[t].id == 8)
+				nt_perf_name_thread(&samples, t, rows[i].name,
+						    strlen(rows[i].name));
+		finish();
+		assert_non_null(report);
+		an_perf_findings(&samples, report);
+		assert_int_equal(an_engine_report(p.engine, p.decoder, NULL, report), NT_OK);
+		p.report = report;
+		assert_int_equal(an_get_u64(an_report_borrow_root(report), "cpu.samples", 0),
+				 rows[i].other + (rows[i].left_out ? 0 : rows[i].own));
+		assert_int_equal(find_finding("cpu.recording") != NULL, rows[i].said);
+		end();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +245,7 @@ int main(void)
 		cmocka_unit_test(other_finds_mean_nothing),
 		cmocka_unit_test(strange_times_are_cut),
 		cmocka_unit_test(what_lacks_is_a_finding),
+		cmocka_unit_test(recording_is_not_the_programs_work),
 	};
 
 	return cmocka_run_group_tests_name("cpu_perf", tests, NULL, NULL);
