@@ -51,6 +51,9 @@ struct alloc {
 };
 
 void alloc_sum_add(struct alloc_sum *to, const struct alloc_sum *what);
+/* With --tree: lines by bytes, of the built profile p; whole: all bytes. */
+NT_MUST_CHECK enum nt_status alloc_add_tree(const struct an_shared *s, const struct an_profile *p,
+					    double whole, struct an_value *alloc);
 NT_MUST_CHECK enum nt_status alloc_report(const struct alloc *a, struct an_report *out);
 
 #endif

@@ -366,6 +366,8 @@ static enum nt_status add_path(const struct work *w, struct an_value *parent)
 		an_add_double(v, "inclusive_percent",
 			      percent((double)frames[i].total, w->a->sum.bytes), 2);
 	}
+	if (st == NT_OK)
+		st = alloc_add_tree(s, &p, w->a->sum.bytes, parent);
 	an_mem_free(s->alloc, frames);
 	an_profile_done(&p);
 	return st;

@@ -90,6 +90,30 @@ static void put_path(struct out *o, const struct an_value *path, size_t top)
 	text_more(o, rows, path, 0, "frames");
 }
 
+static void put_alloc_tree(struct out *o, const struct an_value *alloc)
+{
+	const struct an_value *tree = an_get(alloc, "tree");
+
+	if (!tree)
+		return;
+	out_text(o, strcmp(an_get_text(alloc, "tree_kind", ""), "callers") == 0
+			    ? "\n  who called what allocates, by bytes, innermost first\n"
+			    : "\n  callees by caller, by bytes, outermost first\n");
+	for (const struct an_value *v = tree->first; v; v = v->next) {
+		out_printf(o, "  %6.1f %%  %*s", an_get_f64(v, "inclusive_percent", 0),
+			   (int)an_get_u64(v, "depth", 0), "");
+		text_put(o, TEXT_PLAIN, an_get_text(v, "method", "?"));
+		text_put(o, TEXT_PLAIN, an_get_text(v, "args", ""));
+		if (text_has(v, "resumed"))
+			text_put(o, TEXT_DIM, "  (after an await)");
+		out_char(o, '\n');
+	}
+	if (!tree->count)
+		out_text(o, "  nothing that large: --min-percent 0 shows all\n");
+	if (!an_get(alloc, "tree_complete")->u)
+		out_text(o, "  ... the tree goes on: a higher --min-percent\n");
+}
+
 void text_alloc(struct out *o, const struct an_value *alloc, size_t top)
 {
 	char bytes[48], rate[48], low[48], high[48];
@@ -116,6 +140,7 @@ void text_alloc(struct out *o, const struct an_value *alloc, size_t top)
 	else
 		out_text(o, "\n  call sites: not recorded\n");
 	put_path(o, an_get(alloc, "hot_path"), top);
+	put_alloc_tree(o, alloc);
 }
 
 /* --- exceptions --- */

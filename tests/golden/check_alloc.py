@@ -91,6 +91,29 @@ def check_ticks(program, name):
     check(f"{name}: its top type", alloc["sites"][0]["types"][0]["type"], "System.Byte[]")
 
 
+def check_tree(program, name):
+    """The whole tree: what is allocated in the methods themselves adds up, level by level."""
+    whole = ("--depth", "512", "--min-percent", "0")
+    alloc = report(program, name, "alloc", "--tree", *whole)["alloc"]
+    tree = alloc["tree"]
+    check(f"{name}: tree is whole", alloc["tree_complete"], True)
+    check(f"{name}: outermost", sum(r["inclusive_bytes"] for r in tree if r["depth"] == 0),
+          sum(r["exclusive_bytes"] for r in tree))
+    for i, row in enumerate(tree):
+        below = row["exclusive_bytes"]
+        for other in tree[i + 1:]:
+            if other["depth"] <= row["depth"]:
+                break
+            if other["depth"] == row["depth"] + 1:
+                below += other["inclusive_bytes"]
+        check(f"{name}: {row['method']} and its callees", below, row["inclusive_bytes"])
+    callers = report(program, name, "alloc", "--inverted", *whole)["alloc"]["tree"]
+    tops = sums_by([r for r in callers if r["depth"] == 0], lambda r: r["method"],
+                   lambda r: r["inclusive_bytes"])
+    own = sums_by(tree, lambda r: r["method"], lambda r: r["exclusive_bytes"])
+    check(f"{name}: the same the other way round", tops, {m: n for m, n in own.items() if n})
+
+
 def check_sampled(program, name):
     alloc = report(program, name, "alloc")["alloc"]
     rows = [e["payload"] for e in events(program, name)
@@ -256,6 +279,7 @@ def main():
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
     work = [(check_ticks, name) for name in TICKS]
+    work += [(check_tree, name) for name in ("gc-net31", "gc-net10")]
     work += [(check_sampled, "alloc-sampled-net10"), (check_exceptions, "exceptions-net8")]
     work += [(check_jit, name) for name in JIT]
     work += [(check_meters, name) for name in ("meters-net8", "meters-net10")]

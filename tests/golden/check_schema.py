@@ -20,7 +20,8 @@ import schema
 FIXTURES = os.path.join(schema.TOP, "fixtures")
 # Values that no bundled trace has: nothing here recorded them.
 RARE = {
-    "child.exit_code", "child.signal", "cpu.samples_left_out", "cpu.tree_complete",
+    "alloc.tree_complete", "child.exit_code", "child.signal", "cpu.samples_left_out",
+    "cpu.tree_complete",
     "jit.types.loaded", "jit.types.time_ms",
     "threadpool.samples_not_told_apart", "threadpool.settings_dropped", "threads.not_followed",
 }
