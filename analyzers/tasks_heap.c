@@ -57,15 +57,24 @@ bool an_heap_tasks_wants(const struct nt_event_def *def)
 	return an_heap_events_wants(def);
 }
 
+/* The sampler suspends, too, and may be in the middle of it when a collection asks for its turn. */
 static void on_suspension(struct an_heap_tasks *h, const struct nt_event *ev)
 {
 	struct an_heap_walk_facts *facts = &h->walks[0].facts;
 
 	if (ev->def->event_id == SUSPENDING) {
+		struct nt_value v[4];
+		size_t n = nt_payload_read(ev, v, 4, NULL);
+
+		if (nt_value_u64(v, n, "Reason", 0) == 0) /* not for a collection */
+			return;
 		h->suspended = true;
+		h->suspend_thread = ev->thread_id;
 		h->suspend_ns = ev->time_ns;
 		return;
 	}
+	if (ev->thread_id != h->suspend_thread)
+		return;
 	if (h->suspended && h->walks[0].used && facts->pause_ns < 0 &&
 	    h->suspend_ns <= facts->info.begin_ns && facts->info.end_ns <= ev->time_ns)
 		facts->pause_ns = ev->time_ns - h->suspend_ns;

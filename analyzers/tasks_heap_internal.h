@@ -162,6 +162,7 @@ struct an_heap_tasks {
 	/* the suspension of the runtime that goes on */
 	bool suspended;
 	int64_t suspend_ns;
+	uint64_t suspend_thread;
 };
 
 #endif

@@ -45,6 +45,7 @@ struct heap_walk {
 	uint64_t objects; /* of the walk that goes on */
 	uint64_t objects_before; /* when the timer looked last */
 	int64_t suspend_ns;
+	uint64_t suspend_thread;
 	bool suspended;
 	bool partial; /* the collection that goes on is of young objects */
 	unsigned open; /* handles and sessions that are not closed */
@@ -236,6 +237,15 @@ static uint64_t generation(const struct nt_event *ev)
 	return nt_value_u64(v, n, "Depth", GENERATION_ALL);
 }
 
+/* 0: not for a collection. */
+static uint64_t suspension_reason(const struct nt_event *ev)
+{
+	struct nt_value v[4];
+	size_t n = nt_payload_read(ev, v, 4, NULL);
+
+	return nt_value_u64(v, n, "Reason", 0);
+}
+
 static enum nt_status on_event(void *ctx, const struct nt_event *ev)
 {
 	struct heap_walk *w = ctx;
@@ -253,7 +263,11 @@ static enum nt_status on_event(void *ctx, const struct nt_event *ev)
 		}
 		break;
 	case SUSPENDING:
+		/* Not those of the runtime's sampler, which come between. */
+		if (suspension_reason(ev) == 0)
+			break;
 		w->suspended = true;
+		w->suspend_thread = ev->thread_id;
 		w->suspend_ns = ev->time_ns;
 		break;
 	case GC_END:
@@ -266,7 +280,9 @@ static enum nt_status on_event(void *ctx, const struct nt_event *ev)
 		uv_timer_start(&w->timer, on_timer, GRACE_MS, 0);
 		break;
 	case RESTARTED:
-		if (w->state == ST_ENDING && w->suspended)
+		if (!w->suspended || ev->thread_id != w->suspend_thread)
+			break;
+		if (w->state == ST_ENDING)
 			w->facts.pause_ns = ev->time_ns - w->suspend_ns;
 		w->suspended = false;
 		break;

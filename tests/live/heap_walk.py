@@ -6,6 +6,7 @@ that ends early leaves nothing behind.
 """
 import json
 import os
+import re
 import signal
 import time
 
@@ -64,7 +65,13 @@ def collect(app, folder, *args):
     check(r.code == 0, "it ends by itself, well", r)
     check("stands still" in r.err, "the cost is said beforehand", r.err)
     check("stood still for" in r.err, "and what it was", r.err)
-    return r.json(), trace
+    report = r.json()
+    said = [float(x) for x in re.findall(r"stood still for ([\d.]+) ms", r.err)]
+    told = [w["pause_ms"] for w in report["tasks"]["heap"]["walks"]]
+    check(len(said) == len(told) and all(t is not None and abs(s - t) < 0.1 and t > 0.1
+                                         for s, t in zip(said, told)),
+          "the pauses that are said are those of the report", (said, told))
+    return report, trace
 
 
 def one(target, folder):
