@@ -44,7 +44,7 @@ static const struct family families[] = {
 	  { { "gc.allocation_rate_bytes_per_s", NULL, NULL, 1 } } },
 	{ "drdotnet_deadlocks",
 	  "Threads that wait for each other in a circle.",
-	  { { "locks.deadlock_count", NULL, NULL, 1 } } },
+	  { { "locks.deadlocks", NULL, NULL, 1 } } },
 	{ "drdotnet_stuck_tasks",
 	  "Chains of async methods that wait and do not go on.",
 	  { { "tasks.stuck", NULL, NULL, 1 } } },

@@ -113,6 +113,26 @@ static void add_metrics(struct sample_row *r, const struct an_value *root)
 	}
 }
 
+/* Numbers that the report has as lists. */
+static void add_counts(struct sample_row *r, const struct an_value *root)
+{
+	const struct an_value *deadlocks = an_get(root, "locks.deadlocks");
+	const struct an_value *pending = an_get(root, "tasks.pending");
+	uint64_t stuck = 0;
+
+	if (deadlocks && deadlocks->kind == AN_ARRAY)
+		add_metric(r, "locks.deadlocks", (double)deadlocks->count);
+	if (!pending || pending->kind != AN_ARRAY) /* not recorded */
+		return;
+	for (const struct an_value *p = pending->first; p; p = p->next) {
+		const struct an_value *is_stuck = an_get(p, "stuck");
+
+		if (is_stuck && is_stuck->kind == AN_BOOL && is_stuck->u)
+			stuck += an_get_u64(p, "count", 1);
+	}
+	add_metric(r, "tasks.stuck", (double)stuck);
+}
+
 /*
  * Percent of one processor: unlike its share of the samples it does not change when other methods
  * do.  Where the processor time of methods is not known, it is taken from the samples on the CPU.
@@ -178,6 +198,7 @@ bool sample_row_make(const struct an_value *root, struct sample_row *ret)
 	if (!ret->metrics || !ret->methods || !ret->findings)
 		return false;
 	add_metrics(ret, root);
+	add_counts(ret, root);
 	add_methods(ret, root);
 	add_findings(ret, findings);
 	ret->sample.metrics = ret->metrics;

@@ -47,7 +47,7 @@ static struct an_report *make_report(void)
 	struct an_report *r = an_report_new(NULL);
 	struct an_value *root = an_report_root(r);
 	struct an_value *trace = an_add_object(root, "trace"), *cpu = an_add_object(root, "cpu");
-	struct an_value *gc = an_add_object(root, "gc"), *methods, *m, *counts;
+	struct an_value *gc = an_add_object(root, "gc"), *methods, *m, *counts, *pending;
 
 	an_add_double(trace, "duration_ms", 5000, 3);
 	an_add_uint(trace, "events", 1234);
@@ -72,6 +72,13 @@ static struct an_report *make_report(void)
 	an_add_double(gc, "pause_p99_ms", 12.5, 4);
 	an_add_double(gc, "pause_percent", 3, 4);
 	an_add_null(gc, "gen2"); /* not recorded */
+	an_add_array(an_add_object(root, "locks"), "deadlocks");
+	pending = an_add_array(an_add_object(root, "tasks"), "pending");
+	for (int i = 0; i < 3; i++) {
+		m = an_add_object(pending, NULL);
+		an_add_uint(m, "count", 10);
+		an_add_bool(m, "stuck", i > 0);
+	}
 	an_add_finding(r, AN_WARNING, "gc.pauses", "long pauses", "evidence", "advice");
 	an_add_finding(r, AN_INFO, "trace.note", "a note", "evidence", "advice");
 	an_report_seal(r);
@@ -101,6 +108,8 @@ static void test_row(void **state)
 	assert_float_equal(metric(&row.sample, "gc.pause_p99_ms"), 12.5, 0);
 	assert_float_equal(metric(&row.sample, "cpu.samples_on_cpu"), 250, 0);
 	assert_float_equal(metric(&row.sample, "gc.gen2"), -1, 0); /* no value, not 0 */
+	assert_float_equal(metric(&row.sample, "locks.deadlocks"), 0, 0); /* none, and looked for */
+	assert_float_equal(metric(&row.sample, "tasks.stuck"), 20, 0);
 	assert_float_equal(metric(&row.sample, "trace.counts.Provider/1/v1"), -1, 0);
 	assert_int_equal(row.sample.method_count, 2);
 	/* 60 % of 250 samples of 10 ms in 5 s: 30 % of a processor. */
@@ -125,6 +134,12 @@ static void test_prometheus(void **state)
 		"process.\n"
 		"# TYPE drdotnet_gc_pause_ratio gauge\n"
 		"drdotnet_gc_pause_ratio{process=\"Shop\",pid=\"7\"} 0.03\n"
+		"# HELP drdotnet_deadlocks Threads that wait for each other in a circle.\n"
+		"# TYPE drdotnet_deadlocks gauge\n"
+		"drdotnet_deadlocks{process=\"Shop\",pid=\"7\"} 0\n"
+		"# HELP drdotnet_stuck_tasks Chains of async methods that wait and do not go on.\n"
+		"# TYPE drdotnet_stuck_tasks gauge\n"
+		"drdotnet_stuck_tasks{process=\"Shop\",pid=\"7\"} 20\n"
 		"# HELP drdotnet_events_lost Events the runtime had to drop in the sample.\n"
 		"# TYPE drdotnet_events_lost gauge\n"
 		"drdotnet_events_lost{process=\"Shop\",pid=\"7\"} 5\n"
