@@ -41,7 +41,7 @@ static double percent(uint64_t part, uint64_t whole)
 /* Cores kept busy by what was seen running; -1 when time is not known. */
 static double busy_cores(const struct cpu *c, const struct cpu_totals *t)
 {
-	int64_t observed = an_observed_ns(c->shared);
+	int64_t observed = cpu_observed_ns(c);
 
 	return observed > 0 && t->timed && t->on_ns ? (double)t->on_ns / (double)observed : -1;
 }
@@ -175,7 +175,7 @@ static bool waits(const struct cpu_thread_total *x)
 
 static void check_saturated(const struct cpu_rows *r, struct an_report *out)
 {
-	int64_t observed = an_observed_ns(r->c->shared);
+	int64_t observed = cpu_observed_ns(r->c);
 	uint64_t sum = 0, most = 0;
 	size_t busiest = 0, waiting = 0;
 	double share;

@@ -92,6 +92,7 @@ enum { CPU_ROUNDS = 1024, CPU_GAP_BUCKETS = 10 * 1000, CPU_GAP_NS = 10 * 1000 };
 struct cpu {
 	struct an_shared *shared;
 	uint64_t samples[AN_CPU_SOURCES];
+	uint64_t outside[AN_CPU_SOURCES]; /* of the time that was asked for */
 	struct cpu_thread *threads;
 	size_t thread_count, thread_cap;
 	struct nt_idmap by_id; /* thread id -> index */
@@ -224,6 +225,8 @@ enum an_cpu_source cpu_choose_source(const struct cpu *c);
 
 /* The time one sample stands for, usually; -1 not known. */
 int64_t cpu_interval_ns(const struct cpu *c, enum an_cpu_source source);
+/* How much of the time that was asked for was observed; -1 where that is not known. */
+int64_t cpu_observed_ns(const struct cpu *c);
 
 /* --- cpu_report.c --- */
 

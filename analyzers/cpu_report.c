@@ -272,7 +272,7 @@ static void add_scalars(const struct cpu_rows *r, struct an_value *v)
 	an_add_uint(v, "samples_waiting", t->samples[CPU_WAITING]);
 	an_add_uint(v, "samples_unknown", t->samples[CPU_UNKNOWN]);
 	an_add_uint(v, "samples_unresolved", t->unresolved);
-	if (o->one_thread || o->one_process || o->include || o->exclude)
+	if (o->one_thread || o->one_process || o->include || o->exclude || o->from_ns || o->to_ns)
 		an_add_uint(v, "samples_left_out", t->left_out);
 	add_interval(r->c, t->source, v);
 	an_add_text(v, "weighted_by", r->rank == 1u << CPU_ON_NS ? "cpu-time" : "samples");

@@ -338,8 +338,12 @@ enum nt_status cpu_add(struct cpu *c, enum an_cpu_source source, uint32_t node,
 	uint32_t thread;
 	enum nt_status st = find_thread(c, sample->thread_id, &thread);
 
-	if (st < 0 || sample->time_ns < o->from_ns || (o->to_ns && sample->time_ns >= o->to_ns))
+	if (st < 0)
 		return st;
+	if (sample->time_ns < o->from_ns || (o->to_ns && sample->time_ns >= o->to_ns)) {
+		c->outside[source]++;
+		return NT_OK;
+	}
 	note_thread(&c->threads[thread], source, sample);
 	if (source == AN_CPU_UNIVERSAL && sample->class == AN_CPU_BLOCKED)
 		a.samples = note_switch(c, &c->threads[thread], sample->weight_ns);

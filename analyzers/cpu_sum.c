@@ -21,13 +21,26 @@ int64_t cpu_interval_ns(const struct cpu *c, enum an_cpu_source source)
 	}
 }
 
+int64_t cpu_observed_ns(const struct cpu *c)
+{
+	const struct an_cpu_options *o = &c->shared->options.cpu;
+	int64_t end = an_observed_ns(c->shared), from = o->from_ns > 0 ? o->from_ns : 0;
+
+	if (end < 0)
+		return -1;
+	if (o->to_ns && o->to_ns < end)
+		end = o->to_ns;
+	return end > from ? end - from : -1;
+}
+
 /* CPU samples tell best who runs, wall-clock samples alone who waits. */
 enum an_cpu_source cpu_choose_source(const struct cpu *c)
 {
-	if (c->shared->options.view != AN_VIEW_CPU && c->samples[AN_CPU_SAMPLER])
+	if (c->shared->options.view != AN_VIEW_CPU &&
+	    (c->samples[AN_CPU_SAMPLER] || c->outside[AN_CPU_SAMPLER]))
 		return AN_CPU_SAMPLER;
 	for (unsigned i = AN_CPU_SOURCES; i-- > 1;)
-		if (c->samples[i])
+		if (c->samples[i] || c->outside[i])
 			return (enum an_cpu_source)i;
 	return AN_CPU_NONE;
 }
@@ -235,7 +248,7 @@ static void measure_threads(const struct cpu *c, struct cpu_totals *t)
  */
 static void sum_time(const struct cpu *c, struct cpu_totals *t)
 {
-	double most = (double)an_observed_ns(c->shared) * (double)c->shared->trace.processors;
+	double most = (double)cpu_observed_ns(c) * (double)c->shared->trace.processors;
 	double sum = 0, measured = 0;
 
 	measure_threads(c, t);
@@ -266,6 +279,7 @@ enum nt_status cpu_sum(const struct cpu *c, struct cpu_judge *j, struct cpu_tota
 	if (st < 0)
 		return st;
 	sum_levels(c, j, t);
+	t->left_out += c->outside[t->source];
 	for (size_t i = 0; i < c->slot_count; i++) {
 		const struct cpu_slot *s = &c->slots[i];
 

@@ -75,7 +75,9 @@ static void choose(struct analysis *a, const char *const *sections, size_t count
 
 		bool needed = fail_if_needs(a->conditions, c->name);
 
-		if (c->asked_only && !count && !needed)
+		if (c->asked_only && !report_chosen(&a->choice, c->name))
+			continue;
+		if (c->asked_only && !count)
 			continue;
 		if (c == &an_class_trace || needed || report_chosen(&a->choice, c->name))
 			a->classes[n++] = c;

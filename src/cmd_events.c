@@ -221,12 +221,15 @@ static int check(const struct command *cmd, struct events_args *args,
 	return -1;
 }
 
-static int work(struct events_args *args, const char *file)
+static int work(const struct command *cmd, struct events_args *args, const char *file)
 {
-	struct input *in = input_open(file, (unsigned)args->zstd_window);
 	struct out *out = NULL;
 	int code = EXIT_FAILED;
+	struct input *in;
 
+	if (args->output && out_same_file(args->output, file))
+		return opt_usage_error(cmd, "the events would replace the trace '%s'", file);
+	in = input_open(file, (unsigned)args->zstd_window);
 	if (in)
 		out = out_open(args->output, args->force);
 	if (out && args->count)
@@ -253,7 +256,7 @@ static int run_events(const struct command *cmd, int argc, char **argv)
 	if (code < 0)
 		code = check(cmd, &args, &words);
 	if (code < 0)
-		code = work(&args, words.v[0]);
+		code = work(cmd, &args, words.v[0]);
 	event_filter_done(&args.filter);
 	opt_done(cmd, &args, &words);
 	return code;

@@ -219,6 +219,8 @@ static int look(const struct history_args *args, const struct action *a, struct 
 		code = choose_split(args, job);
 	if (code >= 0)
 		return code;
+	if (args->output && store_would_replace(job->store, args->output))
+		return opt_usage_error(job->cmd, "'%s' is the store itself", args->output);
 	job->out = out_open(args->output, args->force);
 	if (!job->out)
 		return EXIT_FAILED;

@@ -201,7 +201,6 @@ static int run_with(const struct command *cmd, const struct sample_args *args,
 	struct store *store;
 	int code;
 
-	(void)cmd;
 	if (!collect_request_make(&request, set, NULL))
 		return EXIT_FAILED;
 	settings.collect = (struct collect_settings){
@@ -226,7 +225,11 @@ static int run_with(const struct command *cmd, const struct sample_args *args,
 	}
 	umask(077); /* traces tell what a program does */
 	store = store_open(args->store, STORE_WRITE);
-	code = store ? loop(store, args, &settings) : EXIT_FAILED;
+	if (store && args->prometheus && store_would_replace(store, args->prometheus))
+		code = opt_usage_error(cmd, "--prometheus '%s': it is the store itself",
+				       args->prometheus);
+	else
+		code = store ? loop(store, args, &settings) : EXIT_FAILED;
 	store_close(store);
 	collect_request_done(&request);
 	return code;

@@ -320,7 +320,8 @@ int history_regressions(struct history_job *job)
 		s.both.end_ms = job->now_ms + 1;
 	ok = find_series(&s) && compare_all(&s);
 	if (ok) {
-		qsort(s.series, s.count, sizeof(*s.series), by_weight);
+		if (s.count)
+			qsort(s.series, s.count, sizeof(*s.series), by_weight);
 		if (job->format == HISTORY_JSON)
 			print_json(&s);
 		else

@@ -210,14 +210,28 @@ static void put_limits(struct out *o, const struct an_value *limits)
 	out_char(o, '\n');
 }
 
-static void put_findings(struct out *o, const struct an_value *root)
+/* Silence of sections that were not looked at says nothing. */
+static void put_all_clear(struct out *o, const struct report_choice *choice)
+{
+	if (!choice->count) {
+		out_text(o, "  Nothing stands out in what was recorded.\n");
+		return;
+	}
+	out_text(o, "  Nothing stands out in what was asked for:");
+	for (size_t i = 0; i < choice->count; i++)
+		out_printf(o, "%s %s", i ? "," : "", choice->sections[i]);
+	out_text(o, ".\n");
+}
+
+static void put_findings(struct out *o, const struct an_value *root,
+			 const struct report_choice *choice)
 {
 	const struct an_value *findings = an_get(root, "findings");
 
 	text_put(o, TEXT_BOLD, "FINDINGS");
 	out_char(o, '\n');
 	if (!findings || !findings->count)
-		out_text(o, "  Nothing stands out in what was recorded.\n");
+		put_all_clear(o, choice);
 	for (const struct an_value *f = findings ? findings->first : NULL; f; f = f->next) {
 		put_finding(o, f);
 		out_text(o, f->next ? "\n" : "");
@@ -287,7 +301,7 @@ static bool is_empty(const struct an_value *v)
 
 void report_text(struct out *o, const struct an_value *root, const struct report_choice *choice)
 {
-	put_findings(o, root);
+	put_findings(o, root, choice);
 	if (report_chosen(choice, "summary"))
 		text_summary(o, root);
 	for (size_t i = 0; choice->in_order && i < choice->count; i++) {

@@ -280,7 +280,9 @@ void text_cpu(struct out *o, const struct an_value *cpu, size_t top)
 	}
 	put_head_lines(o, cpu);
 	few = top && ranked(cpu) < FEW_SAMPLES;
-	if (few)
+	if (!an_get_u64(cpu, "samples", 0))
+		out_text(o, "  no sample is left of what was asked for\n");
+	else if (few)
 		out_printf(o,
 			   "  only %" PRIu64
 			   " of them count in this view: their order means little\n",

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "src/log.h"
+#include "src/output.h"
 #include "src/store_internal.h"
 
 enum {
@@ -325,7 +326,7 @@ static bool check_dir(const char *path)
 /* SQLite gives its other files the mode of this one. */
 static bool make_database(const char *path)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 
 	if (fd < 0) {
 		log_error("cannot open '%s': %s", path, strerror(errno));
@@ -335,15 +336,29 @@ static bool make_database(const char *path)
 	return true;
 }
 
+bool store_would_replace(const struct store *s, const char *path)
+{
+	char *own = join(s->dir, DATABASE);
+	bool same = own && path && out_same_file(own, path);
+
+	free(own);
+	return same;
+}
+
 static bool open_database(struct store *s, const char *path)
 {
 	int flags = s->mode == STORE_WRITE ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
 	char *uri = NULL;
+	struct stat st;
 	int status;
 
-	if (access(path, F_OK) != 0) {
+	if (lstat(path, &st) != 0) {
 		log_error("cannot read the store '%s': %s", s->dir,
 			  errno == ENOENT ? "there are no samples in it" : strerror(errno));
+		return false;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		log_error("cannot use '%s': it is no file", path);
 		return false;
 	}
 	/* A log beside it cannot be made where we may not write; then nobody else can, either. */

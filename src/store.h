@@ -38,6 +38,8 @@ struct store *store_close(struct store *s); /* returns NULL */
 char *store_default_dir(void);
 const char *store_dir(const struct store *s);
 const char *store_traces_dir(const struct store *s);
+/* Whether a file written to that path would be written over the database. */
+bool store_would_replace(const struct store *s, const char *path);
 
 /*
  * So that no target is sampled twice at once.  *ret_fd: to be closed when done, which the system

@@ -17,6 +17,11 @@
 
 enum { SETTLED_S = 600 /* a file nobody has touched for so long is of no run that still lives */ };
 
+bool store_is_name(const char *text)
+{
+	return text && *text && *text != '.' && !strchr(text, '/');
+}
+
 /* --- what goes --- */
 
 static bool remove_trace(struct store *s, int64_t id, const char *name)
@@ -28,7 +33,8 @@ static bool remove_trace(struct store *s, int64_t id, const char *name)
 	 */
 	ok = store_run(s, "UPDATE sample SET trace_file = NULL, trace_bytes = 0 WHERE id = ?1", "i",
 		       id);
-	if (ok && fd >= 0 && unlinkat(fd, name, 0) != 0 && errno != ENOENT)
+	/* Whoever can write to the database shall not make us remove other files. */
+	if (ok && fd >= 0 && store_is_name(name) && unlinkat(fd, name, 0) != 0 && errno != ENOENT)
 		log_warn("cannot remove '%s/%s': %s", s->traces, name, strerror(errno));
 	if (fd >= 0)
 		close(fd);

@@ -31,6 +31,9 @@ int64_t store_word(struct store *s, const char *text);
 /* The same without giving one: -1 where it has none. */
 bool store_find_word(struct store *s, const char *text, int64_t *ret);
 
+/* Whether that is the name of a file in the folder of traces, and of no other. */
+bool store_is_name(const char *text);
+
 bool store_begin(struct store *s);
 /* Commits if ok, else rolls back; returns whether all is well. */
 bool store_end(struct store *s, bool ok);

@@ -57,6 +57,8 @@ static void read_sample(sqlite3_stmt *q, struct store_sample *ret)
 		.trace_bytes = number(q, 15),
 		.finding_count = (size_t)number(q, 16),
 	};
+	if (!store_is_name(ret->trace_file))
+		ret->trace_file = NULL;
 }
 
 bool store_list(struct store *s, const struct store_filter *f,

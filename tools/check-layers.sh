@@ -21,7 +21,7 @@ strspn strstr strtol strtoll strtoul strtoull strtod snprintf vsnprintf qsort bs
 isalnum isalpha isdigit isspace isupper islower toupper tolower __ctype_b_loc __ctype_tolower_loc
 __ctype_toupper_loc abs fabs floor ceil lround llround round sqrt log2 abort __assert_fail
 __stack_chk_fail __memcpy_chk __memmove_chk __memset_chk __snprintf_chk __vsnprintf_chk
-__divti3 __modti3 __udivti3 __umodti3 _GLOBAL_OFFSET_TABLE_'
+__divti3 __modti3 __udivti3 __umodti3 __popcountdi2 _GLOBAL_OFFSET_TABLE_'
 pure=$(echo "$pure" | tr ' ' '\n')
 
 # undefined LIBRARY: names it needs from elsewhere

@@ -154,6 +154,19 @@ def check_cpu(program):
         check(f"{name}: no pseudo frames", not any("_TIME" in raw for raw in top), top)
         split = [r["cpu"]["samples_" + c] for c in ("on_cpu", "waiting", "unknown")]
         check(f"{name}: classes", sum(split) == r["cpu"]["samples"], split)
+    whole = report(program, "cpu-net10")
+    if whole:
+        # One thread that computes all the time keeps one core busy in any part of it.
+        cpu = report(program, "cpu-net10", "--from", "1s", "--to", "2s")["cpu"]
+        check("cpu-net10: a second of it", cpu["samples"] + cpu["samples_left_out"] ==
+              whole["cpu"]["samples"] and abs(cpu["cpu_time_ms"] - 1000) < 20, cpu["cpu_time_ms"])
+        r = report(program, "cpu-net10", "--from", "1s", "--to", "2s", "--limit",
+                   "cpu.hot-method.warning=0.9cores")
+        found = [f for f in r["findings"] if f["id"] == "cpu.hot-method"]
+        check("cpu-net10: hot in that second", found and found[0]["severity"] == "warning", found)
+        cpu = report(program, "cpu-net10", "--from", "10s")["cpu"]
+        check("cpu-net10: behind its end", cpu["samples"] == 0 and
+              cpu["samples_left_out"] == whole["cpu"]["samples"], cpu)
     r = report(program, "v6-cpu-net10", "--top", "0")
     if r:
         counts = {row["method"]: row["exclusive_samples"] for row in r["cpu"]["methods"]}

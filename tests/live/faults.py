@@ -90,7 +90,8 @@ def stopped_target(folder, app):
 
 
 def killed_at_any_time(folder):
-    """The target dies at a random moment, killed or aborted: over at once, and it is said."""
+    """The target dies at a random moment: over at once, and it is said.  By signal 9 alone: the
+    runtime survives SIGABRT from outside, and may take its time over SIGTERM."""
     chance = random.Random(int(os.environ.get("DRD_SEED", "0")) or None)
     for i in range(40 if LONG else 5):
         path = os.path.join(folder, "dies-%d.nettrace" % i)
@@ -101,7 +102,7 @@ def killed_at_any_time(folder):
                 r.signal(signal.SIGTERM)
                 time.sleep(chance.uniform(0, 0.1))
             begin = time.monotonic()
-            os.kill(app.pid, chance.choice([signal.SIGKILL, signal.SIGABRT]))
+            os.kill(app.pid, signal.SIGKILL)
             result = r.finish(30)
         check(time.monotonic() - begin < 15, "dies: at once", result)
         check(result.code in (0, 3, 5, -signal.SIGTERM), "dies: exit code", result)

@@ -67,12 +67,13 @@ def nobody(store):
 def loop(store):
     """Rounds do not drift, and a process may come, go and be another of the same name."""
     begin = time.time()
-    loop_run = Running("sample", "-n", "Shop", "--duration", "500ms", "--every", "2s", "--count",
+    mark = str(100000 + os.getpid())  # not others of that name
+    loop_run = Running("sample", "--match", "idle " + mark, "--duration", "500ms", "--every", "2s", "--count",
                        "4", "--store", store, "--no-traces")
     time.sleep(1.5)
     pids = []
     for _ in range(2):
-        with shop("net10", "idle") as app:
+        with shop("net10", "idle", mark) as app:
             pids.append(app.pid)
             wait_until("process %d was sampled" % app.pid,
                        lambda: any(s["pid"] == pids[-1] for s in samples(store)), 30)

@@ -107,6 +107,10 @@ def busy():
             for _ in range(4 * (os.cpu_count() or 1))]
     try:
         with shop("net10", "cpu", seconds=600) as app:
+            # Its socket is there before its first method is.
+            wait_until("the program has begun", lambda: "Shop.Program.Main" in run(
+                "stack", "-p", app.pid, "--duration", "100ms", "--json", "--no-heap",
+                timeout=90).out, 60)
             for n in range(ROUNDS):
                 r = run("stack", "-p", app.pid, "--duration", "100ms", "--json",
                         "--no-heap", timeout=90)

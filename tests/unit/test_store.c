@@ -246,13 +246,14 @@ static void test_killed(void **state)
 
 		if (pid == 0) {
 			s = store_open(dir, STORE_WRITE);
-			for (int64_t t = 0; s; t++) {
+			if (!s)
+				_exit(1);
+			for (int64_t t = 0;; t++) {
 				struct store_sample sample = make(BEGIN + t);
 
 				if (!store_add(s, &sample, &id))
 					_exit(1);
 			}
-			_exit(1);
 		}
 		nanosleep(&pause, NULL);
 		assert_int_equal(kill(pid, SIGKILL), 0);
