@@ -474,6 +474,51 @@ static void test_prune(void **state)
 	store_close(s);
 }
 
+/* Whoever can write to the database shall not make us touch other files. */
+static void test_names_stay_inside(void **state)
+{
+	static const char *const names[] = { "../../victim", "/etc/hostname", "..", ".hidden" };
+	struct store *s = store_open(dir, STORE_WRITE);
+	struct store_limits l = { .keep_ms = 1 };
+	struct store_pruned gone;
+	char path[96];
+	int64_t id;
+
+	(void)state;
+	assert_non_null(s);
+	snprintf(path, sizeof(path), "%s/a/victim", folder);
+	assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0600)), 0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct store_sample p = make(BEGIN);
+		bool seen = false, found;
+
+		p.trace_file = names[i];
+		p.trace_bytes = 1;
+		assert_true(store_add(s, &p, &id));
+		assert_true(store_show(s, id, check_whole, &seen, &found)); /* without a trace */
+		assert_true(seen);
+	}
+	assert_true(store_prune(s, BEGIN + DAY, &l, &gone));
+	assert_int_equal(access(path, F_OK), 0);
+	assert_true(store_would_replace(s, "x") == false);
+	snprintf(path, sizeof(path), "%s/traces/../samples.db", dir);
+	assert_true(store_would_replace(s, path));
+	store_close(s);
+}
+
+static void test_no_file(void **state)
+{
+	char path[96];
+
+	(void)state;
+	store_close(store_open(dir, STORE_WRITE));
+	snprintf(path, sizeof(path), "%s/samples.db", dir);
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_null(store_open(dir, STORE_READ)); /* and does not wait for a writer */
+	assert_null(store_open(dir, STORE_WRITE));
+}
+
 static void test_repair(void **state)
 {
 	struct store *s = store_open(dir, STORE_WRITE);
@@ -535,10 +580,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_round_trip), TEST(test_modes),  TEST(test_missing_and_foreign),
-		TEST(test_read_only),  TEST(test_killed), TEST(test_two_writers),
-		TEST(test_locks),      TEST(test_series), TEST(test_top),
-		TEST(test_prune),      TEST(test_repair), TEST(test_markers),
+		TEST(test_round_trip), TEST(test_modes),   TEST(test_missing_and_foreign),
+		TEST(test_read_only),  TEST(test_killed),  TEST(test_two_writers),
+		TEST(test_locks),      TEST(test_series),  TEST(test_top),
+		TEST(test_prune),      TEST(test_repair),  TEST(test_names_stay_inside),
+		TEST(test_no_file),    TEST(test_markers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
