@@ -106,8 +106,11 @@ static void check_lost(const struct an_shared *s, struct an_report *out,
 				 stats->lost),
 		an_report_printf(out, "%.1f %% of %" PRIu64 " events%s", share,
 				 stats->lost + stats->events, lost_threads(s, out)),
-		"The runtime's buffer was full. Record with a larger --buffersize, fewer "
-		"providers or a lower level.");
+		stats->skipped_bytes || stats->damaged_records
+			? "The file is damaged, and what lies in a damaged part counts as lost: "
+			  "this says little about the recording."
+			: "The runtime's buffer was full. Record with a larger --buffersize, fewer "
+			  "providers or a lower level.");
 }
 
 static void check_oddities(struct an_report *out, const struct nt_stats *st)
