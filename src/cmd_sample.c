@@ -163,15 +163,15 @@ static int loop(struct store *store, const struct sample_args *args,
 		sample_round(store, settings, &all);
 		catch_signals();
 		rounds++;
+		/* A process that is away now may be back for the next round. */
+		if (args->every_ns && all.code == EXIT_UNREACHABLE)
+			all.code = EXIT_DONE;
 		if (!args->every_ns || all.interrupted || stopped ||
 		    (args->count && rounds == args->count))
 			break;
 		due = sample_next(begin, args->every_ns, now_ns(),
 				  (due - begin) / args->every_ns + 1, &missed);
 		missed_all += missed;
-		/* A process that is away now may be back for the next round. */
-		if (all.code == EXIT_UNREACHABLE)
-			all.code = EXIT_DONE;
 	}
 	if (args->every_ns && !args->quiet)
 		log_info("%" PRIu64 " rounds (%" PRIu64 " left out), %zu samples, %zu findings, "
