@@ -128,6 +128,7 @@ enum nt_status an_engine_perf(struct an_engine *e, const struct nt_perf *p)
 enum {
 	MANY_LOST_PERCENT = 5,
 	COSTLY_PERCENT = 5, /* of the CPU samples, by recording */
+	COSTLY_SAMPLES = 20, /* at least */
 };
 
 static void say_cost(const struct nt_perf *p, struct an_report *out)
@@ -139,7 +140,7 @@ static void say_cost(const struct nt_perf *p, struct an_report *out)
 		if (is_recorder(&p->threads[p->rows[i].thread]))
 			own += p->rows[i].count;
 	}
-	if (own && own * 100 >= all * COSTLY_PERCENT)
+	if (own >= COSTLY_SAMPLES && own * 100 >= all * COSTLY_PERCENT)
 		an_add_finding(
 			out, AN_INFO, "cpu.recording",
 			an_report_printf(out,

@@ -18,7 +18,7 @@
 #include "src/proc.h"
 #include "src/process_list.h"
 
-enum { MAX_ENVIRON = 4 << 20, YOUNG_S = 5, STARTING_MS = 2000, LOOK_AGAIN_MS = 20 };
+enum { MAX_ENVIRON = 4 << 20, YOUNG_S = 5 };
 
 /* --- the list of checks --- */
 
@@ -265,48 +265,6 @@ static void check_enabled(const struct patient *p)
 			   "whether a variable switches its diagnostics off cannot be read");
 }
 
-/*
- * A runtime that waits to be resumed has its server's thread, and not yet the one that every
- * runtime starts next.  Both have names since .NET 6.
- */
-static bool waits_at_start(const struct patient *p)
-{
-	char path[PATH_MAX];
-	bool server = false, finalizer = false;
-	struct dirent *de;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "%s/%" PRId32 "/task", p->s->root, p->t->pid);
-	dir = opendir(path);
-	while (dir && (de = readdir(dir)) != NULL) {
-		char name[320], *comm;
-
-		if (de->d_name[0] == '.')
-			continue;
-		snprintf(name, sizeof(name), "task/%s/comm", de->d_name);
-		comm = proc_read_file(p->s->root, p->t->pid, name, 64, NULL);
-		server |= comm && strncmp(comm, ".NET EventPipe", 14) == 0;
-		finalizer |= comm && strncmp(comm, ".NET Finalizer", 14) == 0;
-		free(comm);
-	}
-	if (dir)
-		closedir(dir);
-	return server && !finalizer;
-}
-
-/* One that is just starting looks the same for a moment. */
-static bool stays_at_start(const struct patient *p)
-{
-	const struct timespec pause = { .tv_nsec = LOOK_AGAIN_MS * 1000000 };
-	bool waits = waits_at_start(p);
-
-	for (int i = 0; waits && i < STARTING_MS / LOOK_AGAIN_MS; i++) {
-		nanosleep(&pause, NULL);
-		waits = waits_at_start(p);
-	}
-	return waits;
-}
-
 /* Was it started to wait for a tool? */
 static bool check_ports(const struct patient *p)
 {
@@ -418,7 +376,9 @@ void doctor_check_process(const struct doctor_settings *s, const struct ipc_targ
 	check_socket(&p);
 	check_stale(&p);
 	if (t->why == IPC_WHY_FOUND && !doctor_has(r, DOCTOR_FAILED))
-		doctor_check_runtime(s, t, told_to_wait ? waits_at_start(&p) : stays_at_start(&p),
+		doctor_check_runtime(s, t,
+				     told_to_wait ? proc_waits_at_start(s->root, t->pid)
+						  : proc_stays_at_start(s->root, t->pid),
 				     told_to_wait, r);
 	if (s->session)
 		check_perf(&p);

@@ -2,6 +2,7 @@
 #include "src/proc.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { STARTING_MS = 2000, LOOK_AGAIN_MS = 20 };
 
 static bool entry_path(char *buf, size_t size, const char *root, int32_t pid, const char *name)
 {
@@ -304,4 +308,41 @@ void proc_user_name(uid_t uid, char *buf, size_t size)
 		}
 	}
 	fclose(f);
+}
+
+bool proc_waits_at_start(const char *root, int32_t pid)
+{
+	char path[PATH_MAX];
+	bool server = false, finalizer = false;
+	struct dirent *de;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/%" PRId32 "/task", root, pid);
+	dir = opendir(path);
+	while (dir && (de = readdir(dir)) != NULL) {
+		char name[320], *comm;
+
+		if (de->d_name[0] == '.')
+			continue;
+		snprintf(name, sizeof(name), "task/%s/comm", de->d_name);
+		comm = proc_read_file(root, pid, name, 64, NULL);
+		server |= comm && strncmp(comm, ".NET EventPipe", 14) == 0;
+		finalizer |= comm && strncmp(comm, ".NET Finalizer", 14) == 0;
+		free(comm);
+	}
+	if (dir)
+		closedir(dir);
+	return server && !finalizer;
+}
+
+bool proc_stays_at_start(const char *root, int32_t pid)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_AGAIN_MS * 1000000 };
+	bool waits = proc_waits_at_start(root, pid);
+
+	for (int i = 0; waits && i < STARTING_MS / LOOK_AGAIN_MS; i++) {
+		nanosleep(&pause, NULL);
+		waits = proc_waits_at_start(root, pid);
+	}
+	return waits;
 }

@@ -40,6 +40,15 @@ bool proc_read_uid(const char *root, int32_t pid, uid_t *ret);
  * NULL.  NULL: unreadable; errno says why.
  */
 char *proc_read_file(const char *root, int32_t pid, const char *name, size_t max, size_t *ret_len);
+
+/*
+ * A runtime that waits to be resumed has its server's thread, and not yet the one that every
+ * runtime starts next.  Both have names since .NET 6.  Whoever opens a session in it and closes it
+ * again harms it: .NET 9 and 10 crash when they are resumed in another session.
+ */
+bool proc_waits_at_start(const char *root, int32_t pid);
+/* One that is just starting looks the same for a moment: looks for up to two seconds. */
+bool proc_stays_at_start(const char *root, int32_t pid);
 /* The value of a variable in what /proc/PID/environ holds, or NULL.  Points into env. */
 const char *proc_environ_find(const char *env, size_t len, const char *name);
 /* Arguments joined by spaces, control characters made spaces too; the caller frees it.  NULL:

@@ -143,6 +143,14 @@ static bool choose(struct round *r)
 			r->result->failed++;
 			continue;
 		}
+		if (proc_waits_at_start(PROC_ROOT, p->target->pid)) {
+			if (!s->all)
+				log_warn("process %" PRId32 " (%s) cannot be sampled: it is "
+					 "suspended at its start, or just starting",
+					 p->target->pid, p->name ? p->name : "?");
+			r->result->failed++;
+			continue;
+		}
 		if (r->count == s->max_targets) {
 			left_out++;
 			continue;

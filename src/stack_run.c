@@ -8,6 +8,7 @@
 #include "src/command.h"
 #include "src/heap_walk.h"
 #include "src/log.h"
+#include "src/proc.h"
 #include "src/process_list.h"
 #include "src/providers.h"
 #include "src/stack_session.h"
@@ -45,6 +46,15 @@ static void say_stopped(const struct collect_target *t)
 		  t->target.pid, t->name);
 	log_advice("its runtime cannot answer until it goes on: kill -CONT %" PRId32,
 		   t->target.pid);
+}
+
+/* A session that is opened and closed meanwhile makes some runtimes crash when they go on. */
+static void say_suspended(const struct collect_target *t)
+{
+	log_error("cannot take the stacks of process %" PRId32
+		  " (%s): it is suspended at its start and has run nothing yet",
+		  t->target.pid, t->name);
+	log_advice("let it go on: drdotnet-trace process resume -p %" PRId32, t->target.pid);
 }
 
 static int refuse(const struct collect_target *t, const struct session_end *end, bool heap)
@@ -205,6 +215,10 @@ int stack_run(const struct stack_wish *w)
 
 	if (stack_process_is_stopped(w->target->target.pid)) {
 		say_stopped(w->target);
+		return EXIT_UNREACHABLE;
+	}
+	if (proc_stays_at_start(PROC_ROOT, w->target->target.pid)) {
+		say_suspended(w->target);
 		return EXIT_UNREACHABLE;
 	}
 	a = analysis_new(&options, sections, SECTIONS, NULL);

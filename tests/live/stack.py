@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 
-from live import PROGRAM, Running, check, done, freeze, run, shop, wait_until
+from live import PROGRAM, Running, check, done, freeze, run, scratch, shop, wait_until
 
 LONG = bool(os.environ.get("DRD_LONG"))
 TARGETS = ["net8", "net9", "net10", "net11"] if LONG else ["net8", "net11"]
@@ -125,6 +125,23 @@ def busy():
             p.wait()
 
 
+def suspended():
+    """A session in a suspended runtime that is closed again makes .NET 9 and 10 crash later."""
+    for target in ["net10"] + (["net8", "net9", "net11"] if LONG else []):
+        env = {"DOTNET_DefaultDiagnosticPortSuspend": "1"}
+        with scratch() as folder, shop(target, "idle", env=env) as app:
+            for command in (["stack"], ["sample", "--store", os.path.join(folder, "store")]):
+                r = run(*command, "-p", app.pid)
+                check(r.code in (1, 5) and r.out == "", target + ": suspended: refused", r)
+            r = run("stack", "-p", app.pid)
+            check(r.code == 5 and "process resume" in r.err, target + ": suspended: says so", r)
+            r = run("collect", "-p", app.pid, "--duration", "500ms", "-o", "none", "-q")
+            check(r.code == 0, target + ": suspended: recorded and let go", r)
+            time.sleep(0.5)
+            check(app.process.poll() is None, target + ": suspended: lives on",
+                  app.process.poll())
+
+
 def stopped():
     with shop("net10", "idle") as app:
         freeze(app.pid)
@@ -178,6 +195,7 @@ def main():
     late(TARGETS)
     from_the_start(["net8", "net9", "net10", "net11"] if LONG else ["net10"])
     stopped()
+    suspended()
     ends()
     busy()
     done()

@@ -207,8 +207,9 @@ static void recording_is_not_the_programs_work(void **state)
 		int own, other;
 		bool left_out, said;
 	} rows[] = {
-		{ ".NET EventPipe", 5, 95, true, true },
-		{ ".NET EventPipe", 4, 96, true, false },
+		{ ".NET EventPipe", 20, 380, true, true },
+		{ ".NET EventPipe", 19, 361, true, false }, /* too few */
+		{ ".NET EventPipe", 20, 381, true, false }, /* less than a twentieth */
 		{ ".NET Worker", 50, 50, false, false },
 	};
 
