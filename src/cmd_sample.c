@@ -34,6 +34,13 @@ struct sample_args {
 	const char *store, *prometheus;
 };
 
+static bool is_prom(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len > 5 && strcmp(text + len - 5, ".prom") == 0;
+}
+
 static const struct opt_spec sample_options[] = {
 	{ "process-id", 'p', "PID", "process to sample; may be repeated",
 	  OPT_LIST(struct sample_args, pids), .aliases = { "pid" } },
@@ -68,7 +75,8 @@ static const struct opt_spec sample_options[] = {
 	{ "max-size", 0, "SIZE", "of one trace; the recording ends there (default 64M)",
 	  OPT_SIZE(struct sample_args, max_size), .min = 1 << 20, .max = UINT64_C(1) << 50 },
 	{ "prometheus", 0, "FILE", "also write the newest numbers there, for its node exporter",
-	  OPT_STRING(struct sample_args, prometheus) },
+	  OPT_STRING(struct sample_args, prometheus), .check = is_prom,
+	  .expected = "a name that ends in .prom: the exporter reads no other" },
 	{ "fail-if", 0, "EXPR", "exit code 4 if that holds for a process: 'gc.pause_percent > 20'",
 	  OPT_LIST(struct sample_args, fail_if) },
 	{ "fail-on", 0, "SEVERITY", "exit code 4 at a finding of that severity: critical, warning",

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 
+import flood
 from live import (Running, check, done, events, parts, recorded, run, scratch, wait_until, workload)
 
 SHOP = os.path.join(workload("net10"), "shop")
@@ -83,6 +84,19 @@ def told_to_stop(folder):
     check(r.code == 0, "duration: exit code 0", r)
     check(time.monotonic() - begin < 20, "duration: a deaf command is killed", r)
     nothing_left("duration", before)
+
+
+def unhandled(folder):
+    """An exception that nobody catches ends the command: said, and the file kept up to there."""
+    path = os.path.join(folder, "unhandled.nettrace")
+    r = run("collect", "-o", path, "--json", "--", flood.program(), "events", "no-number")
+    j = r.json()
+    check(r.code == 3, "unhandled: partial", r)
+    check(j.get("child") == {"exit_code": None, "signal": 6}, "unhandled: child", j.get("child"))
+    check(not j["trace"]["complete"] and j["trace"]["truncated_at"], "unhandled: cut", j["trace"])
+    # What the runtime had not sent when it died is gone with it: the exception may be among that.
+    check(j["trace"]["events"] > 0, "unhandled: what came before is analysed", j["trace"])
+    check(run("report", path).code == 3, "unhandled: the file is read up to its end")
 
 
 def no_runtime(folder):
@@ -170,5 +184,5 @@ if __name__ == "__main__":
     with scratch() as folder, scratch() as own:
         os.environ["TMPDIR"] = tempfile.tempdir = own  # others make directories in /tmp, too
         parts((whole, exit_codes, told_to_stop, killed, no_runtime, input_and_output,
-               grandchildren), folder)
+               grandchildren, unhandled), folder)
     done()
