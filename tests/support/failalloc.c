@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/support/failalloc.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdlib.h>
+
+#include <cmocka.h>
 
 /* Before each block; keeps the 16-byte alignment of malloc(). */
 union head {
@@ -45,4 +49,15 @@ void failalloc_init(struct failalloc *fa, size_t fail_at)
 {
 	*fa = (struct failalloc){ .fail_at = fail_at };
 	fa->alloc = (struct nt_alloc){ .realloc = failalloc_realloc, .ctx = fa };
+}
+
+bool failalloc_next(struct failalloc *fa)
+{
+	assert_int_equal(fa->live, 0);
+	if (fa->fail_at && !fa->failed) {
+		assert_true(fa->fail_at > 1);
+		return false;
+	}
+	failalloc_init(fa, fa->fail_at + 1);
+	return true;
 }

@@ -4,8 +4,12 @@
 
 /*
  * An allocator for tests: counts what is asked for, fails on demand, and knows what was not given
- * back.  A test repeats its work with fail_at = 1, 2, 3 … until failed stays false: every single
- * allocation has then failed once.
+ * back.  A test in which every single allocation fails once, and then none:
+ *
+ *	struct failalloc fa = { 0 };
+ *
+ *	while (failalloc_next(&fa))
+ *		the work, with &fa.alloc, and what is right when fa.failed;
  */
 
 #include "nettrace/nettrace.h"
@@ -22,5 +26,11 @@ struct failalloc {
 
 /* In place; fa must not move afterwards.  Only the fail_at-th request fails, later ones work. */
 void failalloc_init(struct failalloc *fa, size_t fail_at);
+
+/*
+ * The next round.  Everything must have been given back in the one before; false when that was one
+ * in which nothing failed, and there must have been another.
+ */
+bool failalloc_next(struct failalloc *fa);
 
 #endif

@@ -200,14 +200,14 @@ static void what_does_not_fit_is_folded(void **state)
 
 static void every_failing_allocation_is_survived(void **state)
 {
+	struct failalloc fa = { 0 };
+
 	(void)state;
-	for (size_t n = 1;; n++) {
-		struct failalloc fa;
+	while (failalloc_next(&fa)) {
 		struct an_methods *m;
 		struct an_calltree *t = NULL;
 		enum nt_status st = NT_OK;
 
-		failalloc_init(&fa, n);
 		m = an_methods_new(&fa.alloc);
 		if (m)
 			t = an_calltree_new(&fa.alloc, m);
@@ -222,9 +222,6 @@ static void every_failing_allocation_is_survived(void **state)
 		assert_true(st == NT_OK || (st == NT_ENOMEM && fa.failed));
 		an_calltree_free(t);
 		an_methods_free(m);
-		assert_int_equal(fa.live, 0);
-		if (!fa.failed)
-			break;
 	}
 }
 

@@ -146,13 +146,13 @@ static void any_order_of_adding_is_fine(void **state)
 
 static void a_failing_allocation_changes_nothing(void **state)
 {
+	struct failalloc fa = { 0 };
+
 	(void)state;
-	for (size_t n = 1;; n++) {
-		struct failalloc fa;
+	while (failalloc_next(&fa)) {
 		struct an_ranges r;
 		size_t added = 0;
 
-		failalloc_init(&fa, n);
 		an_ranges_init(&r, &fa.alloc, 100000);
 		for (uint32_t i = 0; i < 3000; i++) {
 			const struct an_range x = { .start = i * 7919 % 3000,
@@ -165,9 +165,6 @@ static void a_failing_allocation_changes_nothing(void **state)
 		for (size_t k = 0; k < added; k++)
 			an_ranges_remove(&r, an_ranges_first(&r, 0, 0, UINT64_MAX));
 		an_ranges_done(&r);
-		assert_int_equal(fa.live, 0);
-		if (!fa.failed)
-			break;
 	}
 }
 
