@@ -340,9 +340,22 @@ static enum nt_status on_lost(void *ctx, uint64_t thread_id, uint64_t count, int
 	return NT_OK;
 }
 
+/* Events that are only counted, most of many a trace, need not wait for those that are compared. */
+static bool on_any_time(void *ctx, const struct nt_event_def *def)
+{
+	const struct an_engine *e = ctx;
+	uint32_t want = e->wants[def->index];
+
+	for (size_t i = 0; i < e->count; i++)
+		if (want & UINT32_C(1) << i && e->classes[i]->needs & AN_NEED_ORDER)
+			return false;
+	return !(want & WANT_METHODS);
+}
+
 const struct nt_sink an_engine_sink = {
 	.trace = on_trace,
 	.define = on_define,
+	.any_time = on_any_time,
 	.event = on_event,
 	.lost = on_lost,
 };

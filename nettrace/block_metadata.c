@@ -159,6 +159,15 @@ static enum nt_status choose_layout(struct nt_decoder *d, struct nt_event_def *d
 	return NT_OK;
 }
 
+static enum nt_status tell_sink(struct nt_decoder *d, struct nt_event_def *def)
+{
+	enum nt_status st = d->sink->define ? d->sink->define(d->ctx, def) : NT_OK;
+
+	if (st == NT_OK && d->sink->any_time)
+		def->any_time = d->sink->any_time(d->ctx, def);
+	return st;
+}
+
 static enum nt_status publish(struct nt_decoder *d, struct nt_event_def *def, const char *provider,
 			      const char *name)
 {
@@ -176,7 +185,7 @@ static enum nt_status publish(struct nt_decoder *d, struct nt_event_def *def, co
 	if (map_id(d, def) < 0 ||
 	    nt_idmap_put(&d->def_by_hash, d->def_hashes[def->index], (uint32_t)def->index) < 0)
 		return nt_fail_nomem(d);
-	return d->sink->define ? d->sink->define(d->ctx, def) : NT_OK;
+	return tell_sink(d, def);
 }
 
 struct nt_event_def *nt_undefined_def(struct nt_decoder *d, uint32_t metadata_id)
@@ -202,7 +211,7 @@ struct nt_event_def *nt_undefined_def(struct nt_decoder *d, uint32_t metadata_id
 		nt_fail_nomem(d);
 		return NULL;
 	}
-	st = d->sink->define ? d->sink->define(d->ctx, def) : NT_OK;
+	st = tell_sink(d, def);
 	return nt_settle(d, st) == NT_OK ? def : NULL;
 }
 

@@ -4,6 +4,13 @@
 
 #include <string.h>
 
+static bool may_come_now(struct nt_decoder *d, const struct nt_row *row)
+{
+	const struct nt_event_def *def = nt_find_def(d, row->metadata_id);
+
+	return def && def->any_time;
+}
+
 enum nt_status nt_take_row(struct nt_decoder *d, const struct nt_row *row)
 {
 	struct nt_capture *c = nt_get_capture(d, row->capture);
@@ -15,7 +22,7 @@ enum nt_status nt_take_row(struct nt_decoder *d, const struct nt_row *row)
 	if (st != NT_OK || !(d->flags & NT_TIME_ORDER))
 		return st == NT_OK ? nt_deliver(d, row) : st;
 	if (!row->sorted)
-		return nt_queue_add(d, c, row);
+		return may_come_now(d, row) ? nt_deliver(d, row) : nt_queue_add(d, c, row);
 	st = nt_queue_release(d, row->ticks);
 	return st == NT_OK ? nt_deliver(d, row) : st;
 }
@@ -98,9 +105,9 @@ enum nt_status nt_deliver(struct nt_decoder *d, const struct nt_row *row)
 		if (!def)
 			return d->status;
 	}
-	if (row->ticks < d->last_ticks && d->flags & NT_TIME_ORDER)
+	if (row->ticks < d->last_ticks && d->flags & NT_TIME_ORDER && !def->any_time)
 		d->stats.late++;
-	else
+	else if (!def->any_time)
 		d->last_ticks = row->ticks;
 	ev->def = def;
 	ev->ticks = row->ticks;

@@ -175,6 +175,7 @@ struct nt_event_def {
 	enum nt_layout layout;
 	const struct nt_field *fields;
 	size_t field_count;
+	bool any_time; /* as the sink has answered */
 };
 
 /* V6 labels and the two activity ids of older formats.  Ids of all zeros mean "none". */
@@ -232,6 +233,11 @@ struct nt_raw_block {
 struct nt_sink {
 	enum nt_status (*trace)(void *ctx, const struct nt_trace_info *info);
 	enum nt_status (*define)(void *ctx, const struct nt_event_def *def);
+	/*
+	 * Whether events of that definition may come when they are read, without waiting for their
+	 * turn in NT_TIME_ORDER: asked once, after define.  NULL: none.
+	 */
+	bool (*any_time)(void *ctx, const struct nt_event_def *def);
 	enum nt_status (*event)(void *ctx, const struct nt_event *ev);
 	/* All earlier events have been delivered; stacks of this epoch end here. */
 	enum nt_status (*sequence_point)(void *ctx, int64_t time_ns);

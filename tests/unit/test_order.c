@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -519,6 +520,71 @@ static void a_refusal_while_events_are_released_counts(void **state)
 		}
 }
 
+/* --- what need not wait --- */
+
+static bool is_hi(void *ctx, const struct nt_event_def *def)
+{
+	(void)ctx;
+	return strcmp(def->name, "Hi") == 0;
+}
+
+static enum nt_status note(void *ctx, const struct nt_event *ev)
+{
+	char *text = ctx;
+	size_t used = strlen(text);
+
+	snprintf(text + used, 128 - used, "%s@%d ", ev->def->name, (int)ev->ticks);
+	return NT_OK;
+}
+
+/* They come at once, and the others in their order all the same, none of them late. */
+static void what_may_come_at_any_time_does_not_wait(void **state)
+{
+	static const struct nt_sink sink = { .event = note, .any_time = is_hi };
+	static const struct {
+		uint32_t id;
+		uint64_t thread, time;
+		bool unsorted;
+	} list[] = {
+		{ 2, 1, 10, false }, { 2, 1, 40, true },  { 1, 1, 90, true },  { 1, 2, 20, true },
+		{ 2, 2, 30, true },  { 1, 3, 35, false }, { 2, 3, 50, false },
+	};
+	struct build b = begun(4), rows = { 0 }, more = { 0 };
+	struct nt_decoder *d;
+	char text[128] = "";
+	uint64_t last = 0;
+
+	(void)state;
+	build_rows_header(&more, 1);
+	build_definition(&more, 2, "Demo", 8, "Ho");
+	build_object(&b, 4, "MetadataBlock", &more);
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+		const struct build_row r = {
+			.metadata_id = list[i].id,
+			.sequence_delta = last ? UINT32_MAX : 0,
+			.capture = list[i].thread,
+			.thread = list[i].thread,
+			.ticks_delta = list[i].time - last,
+			.unsorted = list[i].unsorted,
+		};
+
+		build_row(&rows, false, &r);
+		last = list[i].time;
+	}
+	build_rows(&b, 4, &rows);
+	build_end(&b);
+	d = nt_decoder_new(NULL, NULL, NT_TIME_ORDER, &sink, text);
+	assert_non_null(d);
+	assert_int_equal(nt_decoder_push(d, b.bytes, b.count), NT_OK);
+	assert_int_equal(nt_decoder_finish(d), NT_OK);
+	/* A sorted one says what it says of the others' time, whether it waits itself or not. */
+	assert_string_equal(text, "Ho@10 Hi@90 Hi@20 Ho@30 Hi@35 Ho@40 Ho@50 ");
+	assert_int_equal(nt_decoder_borrow_stats(d)->late, 0);
+	assert_int_equal(nt_decoder_borrow_stats(d)->events, 7);
+	nt_decoder_free(d);
+	build_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -537,6 +603,7 @@ int main(void)
 		cmocka_unit_test(payloads_larger_than_a_page_of_the_queue),
 		cmocka_unit_test(any_legal_stream_comes_out_in_order),
 		cmocka_unit_test(a_refusal_while_events_are_released_counts),
+		cmocka_unit_test(what_may_come_at_any_time_does_not_wait),
 	};
 
 	return cmocka_run_group_tests_name("order", tests, NULL, NULL);
