@@ -141,16 +141,27 @@ static void drop_marks(struct gc *g, struct gc_collection *c)
 	c->mark_count = c->mark_cap = 0;
 }
 
+/* No more than the report can show, twice over so that one sorting makes room for many. */
+static size_t most_kept(const struct gc *g)
+{
+	size_t top = g->shared->options.top;
+
+	if (!top || top > GC_MAX_KEPT / 4)
+		return GC_MAX_KEPT;
+	return 4 * top < GC_MIN_KEPT ? GC_MIN_KEPT : 4 * top;
+}
+
 /* Those with the shortest pauses go, or else what is known of their marking. */
 static void make_room(struct gc *g)
 {
-	bool rows = g->kept_count >= GC_MAX_KEPT, marks = g->marks_kept >= GC_MAX_MARKS;
+	size_t most = most_kept(g);
+	bool rows = g->kept_count >= most, marks = g->marks_kept >= GC_MAX_MARKS;
 	size_t n = g->kept_count;
 
 	if (!rows && !marks)
 		return;
 	qsort(g->kept, n, sizeof(*g->kept), compare_pause);
-	while (rows && n > GC_MAX_KEPT / 2)
+	while (rows && n > most / 2)
 		drop_marks(g, &g->kept[--n]);
 	g->not_kept += g->kept_count - n;
 	g->kept_count = n;

@@ -138,6 +138,7 @@ enum {
 	GC_RECENT = 32, /* collections that later events may still refer to */
 	GC_MAX_OPEN = 64,
 	GC_MAX_KEPT = 8192, /* collections in the report */
+	GC_MIN_KEPT = 256, /* as many in any case */
 	GC_MAX_MARKS = 64 * 1024, /* of all collections kept */
 	GC_MAX_CALLERS = 4096,
 	GC_MAX_PINNED_TYPES = 500,
