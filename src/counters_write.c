@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "src/command.h"
+#include "src/csv.h"
 #include "src/json.h"
 #include "src/log.h"
 #include "src/output.h"
@@ -97,21 +98,6 @@ struct counters_writer *counters_writer_open(const char *path, enum counters_for
 
 static const char csv_head[] =
 	"time,provider,name,tags,kind,unit,statistic,value,instrument_id,twin,gap_ms\n";
-
-static void csv_text(struct out *o, const char *text)
-{
-	if (!text[strcspn(text, ",\"\r\n")]) {
-		out_text(o, text);
-		return;
-	}
-	out_char(o, '"');
-	for (; *text; text++) {
-		if (*text == '"')
-			out_char(o, '"');
-		out_char(o, *text);
-	}
-	out_char(o, '"');
-}
 
 static void iso_time(const struct counters_reading *r, char buf[TIME_BYTES])
 {

@@ -221,12 +221,12 @@ static void test_csv(void **state)
 	snprintf(row.provider, sizeof(row.provider), "M");
 	snprintf(row.name, sizeof(row.name), "a,\"b\"");
 	snprintf(row.unit, sizeof(row.unit), "ms");
-	snprintf(row.tags, sizeof(row.tags), "zone=a");
+	snprintf(row.tags, sizeof(row.tags), "zone=\033a"); /* what a terminal would obey */
 	assert_true(counters_writer_begin(w, 7, "x"));
 	assert_true(counters_writer_put(w, &r));
 	assert_int_equal(counters_writer_close(w, 0), 0);
 	text = read_all();
-#define LINE "2023-11-14T22:13:21.500000Z,M,\"a,\"\"b\"\"\",zone=a,histogram,ms,"
+#define LINE "2023-11-14T22:13:21.500000Z,M,\"a,\"\"b\"\"\",zone=\\x1ba,histogram,ms,"
 	assert_string_equal(
 		text,
 		"time,provider,name,tags,kind,unit,statistic,value,instrument_id,twin,gap_ms\n" LINE
