@@ -11,9 +11,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"))
 import schema
-from live import App, Running, check, done, freeze, run, scratch, shop, workload
+from live import LONG, App, Running, check, done, freeze, run, scratch, shop, workload
 
-LONG = bool(os.environ.get("DRD_LONG"))
 METER = "Warehouse.Meter"
 KINDS = {"orders.placed": "counter", "pick.duration": "histogram", "queue.depth": "gauge",
          "in.flight": "up-down-counter"}

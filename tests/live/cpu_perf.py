@@ -14,9 +14,8 @@ import struct
 import subprocess
 import time
 
-from live import TARGETS, check, done, events, run, scratch, shop, skip
+from live import LONG, TARGETS, check, done, events, run, scratch, shop, skip
 
-LONG = bool(os.environ.get("DRD_LONG"))
 SECONDS = 4
 SYSCALL = {"x86_64": 298, "aarch64": 241}.get(os.uname().machine)
 

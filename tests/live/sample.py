@@ -10,11 +10,11 @@ import signal
 import subprocess
 import time
 
-from live import PROGRAM, Running, check, done, run, scratch, shop, skip, wait_until
+from live import (LONG, PROGRAM, Running, check, done, parts, run, scratch, shop, skip,
+                  wait_until)
 
 if run("help", "sample").code != 0:
     skip("this program was built without SQLite")
-LONG = bool(os.environ.get("DRD_LONG"))
 
 
 def samples(store):
@@ -182,32 +182,35 @@ def crontab_line():
     words = line.split()
     command = " ".join(words[5:words.index("(a")])
     with scratch() as folder, shop("net10", "idle") as app:
-        os.symlink(PROGRAM, os.path.join(folder, "drdotnet-trace"))
-        cron_d = os.path.join(folder, "cron.d")
-        os.mkdir(cron_d, 0o755)
+        cron_d, path, state = (os.path.join(folder, x) for x in ("cron.d", "bin", "state"))
+        said = os.path.join(folder, "said")
+        for x in (cron_d, path, state):
+            os.mkdir(x, 0o755)
+        os.symlink(PROGRAM, os.path.join(path, "drdotnet-trace"))
         with open(os.path.join(cron_d, "drd"), "w", encoding="utf-8") as f:
-            f.write("PATH=%s:/usr/bin:/bin\nXDG_STATE_HOME=%s\n* * * * * root %s\n"
-                    % (folder, folder, command.replace("30s", "1s")))
-        os.chmod(os.path.join(cron_d, "drd"), 0o644)
+            f.write("PATH=%s:/usr/bin:/bin\nXDG_STATE_HOME=%s\n* * * * * root %s >>%s 2>&1\n"
+                    % (path, state, command.replace("30s", "1s"), said))
+        os.chmod(os.path.join(cron_d, "drd"), 0o644)  # else cron does not read it
+        # The machine's own jobs do not run, and its own cron does not mind.
         cron = subprocess.Popen(["unshare", "-m", "sh", "-c",
-                                 "mount --bind %s /etc/cron.d && exec cron -f" % cron_d])
-        store = os.path.join(folder, "drdotnet-trace")
-        wait_until("cron has taken a sample",
-                   lambda: any(s["pid"] == app.pid for s in samples(store)), 150)
+                                 "mount --bind %s /etc/cron.d && mount --bind /dev/null /etc/crontab"
+                                 " && mount -t tmpfs none /run && exec cron -f" % cron_d])
+        store = os.path.join(state, "drdotnet-trace")
+        taken = wait_until("cron has taken a sample",
+                           lambda: any(s["pid"] == app.pid for s in samples(store)), 150)
         cron.terminate()
         cron.wait()
+        if not taken and os.path.exists(said):
+            with open(said, encoding="utf-8") as f:
+                print(f.read())
 
 
 def main():
     with scratch() as folder:
         store = os.path.join(folder, "store")
-        for part in (one_round, silent, nobody, interrupted, killed, at_once, loop):
-            begin = time.monotonic()
-            part(store)
-            print("%s: %.1f s" % (part.__name__, time.monotonic() - begin))
-        prometheus(store, folder)
-    full_disk()
-    crontab_line()
+        parts((one_round, silent, nobody, interrupted, killed, at_once, loop), store)
+        parts((prometheus,), store, folder)
+    parts((full_disk, crontab_line))
     done()
 
 
