@@ -20,9 +20,8 @@ enum {
 	SIGNALS = 3,
 	LOOK_MS = 1000, /* for what should be said at once */
 	SAME_MS = 250, /* timeout(1) signals us and then our group: that is one wish, not two */
+	NEEDED_DESCRIPTORS = 16,
 };
-
-enum { NEEDED_DESCRIPTORS = 16 };
 
 enum { MAX_FEEDS = 2, MAX_ITEMS = 1024 /* at once and in all: each has a file open */ };
 
@@ -153,7 +152,6 @@ static void on_signal(uv_signal_t *signal, int number)
 
 static void start_signals(struct collect *c)
 {
-	signal(SIGXFSZ, SIG_IGN); /* a write tells us that the file may not grow */
 	for (size_t i = 0; i < SIGNALS; i++) {
 		struct sigaction old;
 
@@ -233,10 +231,10 @@ static void on_started(void *ctx, struct collection *item)
 	unsigned ms = collect_progress_ms(c->settings->quiet);
 
 	(void)item;
-	if (!c->any_started && ms)
+	if (!c->any_started && ms) {
 		uv_timer_start(&c->progress, on_progress, ms, ms);
-	if (!c->any_started && ms)
 		uv_timer_start(&c->look, on_look, LOOK_MS, LOOK_MS);
+	}
 	if (!c->any_started)
 		c->last_ns = uv_hrtime();
 	c->any_started = true;
@@ -368,17 +366,18 @@ static int record(struct collect *c)
 /* libuv ends the whole program when it gets none of the descriptors that it needs. */
 static bool has_descriptors(void)
 {
-	int fds[NEEDED_DESCRIPTORS / 2][2], n = 0, most = NEEDED_DESCRIPTORS / 2;
+	int fds[NEEDED_DESCRIPTORS / 2][2], n = 0, most = NEEDED_DESCRIPTORS / 2, error;
 
 	while (n < most && pipe2(fds[n], O_CLOEXEC) == 0)
 		n++;
+	error = errno;
 	for (int i = 0; i < n; i++) {
 		close(fds[i][0]);
 		close(fds[i][1]);
 	}
 	if (n == most)
 		return true;
-	log_error("cannot collect: %s", strerror(EMFILE));
+	log_error("cannot collect: %s", strerror(error));
 	log_advice("'ulimit -n' must allow for %d more", NEEDED_DESCRIPTORS);
 	return false;
 }
@@ -391,7 +390,6 @@ int collect_run(const struct collect_settings *s, const struct collect_plan *pla
 	if (!has_descriptors())
 		return EXIT_FAILED;
 	c = calloc(1, sizeof(*c));
-
 	if (!c || uv_loop_init(&c->loop) != 0) {
 		log_error("cannot collect: out of memory");
 		free(c);
