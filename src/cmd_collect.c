@@ -19,10 +19,9 @@
 #include "src/profiles.h"
 #include "src/trace_name.h"
 
-#define NS_PER_MS	   UINT64_C(1000000)
-#define SECOND		   UINT64_C(1000000000)
-#define KEYWORD_CONTENTION UINT64_C(0x4000)
-#define TIMEOUT_NS	   (10 * SECOND) /* unless --timeout says otherwise */
+#define NS_PER_MS  UINT64_C(1000000)
+#define SECOND	   UINT64_C(1000000000)
+#define TIMEOUT_NS (10 * SECOND) /* unless --timeout says otherwise */
 
 struct collect_args {
 	struct opt_list pids;
@@ -261,7 +260,7 @@ static int add_clr_events(const struct command *cmd, const struct collect_args *
 static uint64_t add_threads(const struct provider_set *set, uint64_t rundown)
 {
 	const struct provider *p = provider_set_find(set, PROVIDER_RUNTIME);
-	bool locks = p && (p->keywords & KEYWORD_CONTENTION);
+	bool locks = p && (p->keywords & PROVIDER_RUNTIME_CONTENTION);
 
 	return locks && rundown == IPC_RUNDOWN_DEFAULT ? IPC_RUNDOWN_THREADS : rundown;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -177,7 +178,7 @@ static struct an_provider *enabled_providers(const struct ipc_collect *session,
 	struct an_provider *list = calloc(session->provider_count + 1, sizeof(*list));
 
 	for (size_t i = 0, n = 0; list && i < session->provider_count; i++) {
-		if (without_sampler && !strcmp(session->providers[i].name, PROVIDER_SAMPLER))
+		if (without_sampler && !strcasecmp(session->providers[i].name, PROVIDER_SAMPLER))
 			continue;
 		list[n++] = (struct an_provider){
 			.name = session->providers[i].name,
@@ -224,7 +225,7 @@ struct seen {
 
 static void tell(struct seen *seen)
 {
-	if (!seen->told)
+	if (!seen->told && seen->settings->outcome)
 		seen->settings->outcome(seen->settings->outcome_ctx, &seen->outcome);
 	seen->told = true;
 }
@@ -293,10 +294,9 @@ int collect_conclude(const struct collect_settings *s, const struct collect_subj
 	if (!facts->started) {
 		if (take_report)
 			out_discard(take_report);
-		code = seen.outcome.code = refuse(who, &facts->end);
-		if (s->outcome)
-			tell(&seen);
-		return code;
+		seen.outcome.code = refuse(who, &facts->end);
+		tell(&seen);
+		return seen.outcome.code;
 	}
 	code = judge_stream(who, facts, child, d);
 	file_code = judge_file(facts);
@@ -310,8 +310,7 @@ int collect_conclude(const struct collect_settings *s, const struct collect_subj
 		report_code = print_report(s, facts, a, child, take_report);
 	else if (take_report)
 		out_discard(take_report);
-	if (s->outcome)
-		tell(&seen);
+	tell(&seen);
 	say_summary(s, facts, d);
 	say_pieces(s, facts);
 	if (facts->path && !s->outcome)

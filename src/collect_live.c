@@ -2,11 +2,8 @@
 #include "src/collect_live.h"
 
 #include <stdlib.h>
-#include <strings.h>
 
 #include "src/providers.h"
-
-#define KEYWORD_CONTENTION UINT64_C(0x4000)
 
 struct collect_live {
 	struct an_engine *engine;
@@ -16,14 +13,9 @@ struct collect_live {
 
 bool collect_live_is_useful(const struct ipc_collect *session)
 {
-	for (size_t i = 0; i < session->provider_count; i++) {
-		const struct ipc_provider *p = &session->providers[i];
+	const struct ipc_provider *p = ipc_collect_find(session, PROVIDER_RUNTIME);
 
-		if (strcasecmp(p->name, PROVIDER_RUNTIME) == 0 && p->level >= 4 &&
-		    (p->keywords & KEYWORD_CONTENTION))
-			return true;
-	}
-	return false;
+	return p && p->level >= 4 && (p->keywords & PROVIDER_RUNTIME_CONTENTION);
 }
 
 /* Samples would only say where owners were; they are most of the stream. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "src/collect_end.h"
@@ -383,12 +384,9 @@ static void on_session_end(void *ctx, const struct session_end *end)
 
 static const struct session_events session_events = { on_started, on_data, on_session_end };
 
-static bool samples_threads(const struct ipc_collect *session)
+static bool samples_threads(const struct collection *c)
 {
-	for (size_t i = 0; i < session->provider_count; i++)
-		if (!strcmp(session->providers[i].name, PROVIDER_SAMPLER))
-			return true;
-	return false;
+	return ipc_collect_find(&c->settings->session, PROVIDER_SAMPLER);
 }
 
 /* A number that is its own in another namespace is somebody else's in ours. */
@@ -402,17 +400,18 @@ static void start_measuring(struct collection *c)
 {
 	enum collect_cpu_source source = c->settings->cpu_source;
 	bool asked = source == COLLECT_CPU_PROC || source == COLLECT_CPU_PERF;
-	const char *why = NULL;
-	int error;
+	const char *why = "it is not in our /proc";
 
-	if (source == COLLECT_CPU_EVENTPIPE || (!asked && !samples_threads(&c->settings->session)))
+	if (source == COLLECT_CPU_EVENTPIPE || (!asked && !samples_threads(c)))
 		return;
-	error = is_in_proc(c) ? collect_stream_measure(c->stream, c->who->pid) : 0;
-	if (!is_in_proc(c))
-		why = "it is not in our /proc";
-	else if (error != 0)
+	if (is_in_proc(c)) {
+		int error = collect_stream_measure(c->stream, c->who->pid);
+
+		if (error == 0)
+			return;
 		why = strerror(error);
-	if (!why || (!asked && !may_say(c)))
+	}
+	if (!asked && !may_say(c))
 		return;
 	collect_progress_clear(c->settings->quiet);
 	if (asked)
@@ -431,7 +430,7 @@ static bool start_sampling(struct collection *c)
 	bool asked = source == COLLECT_CPU_PERF;
 	struct perf_refusal refusal = { .why = "it is not in our /proc" };
 
-	if (!asked && (source != COLLECT_CPU_AUTO || !samples_threads(&c->settings->session)))
+	if (!asked && (source != COLLECT_CPU_AUTO || !samples_threads(c)))
 		return false;
 	if (c->settings->keep)
 		snprintf(refusal.why, sizeof(refusal.why), "--keep has no room for them");
@@ -464,7 +463,7 @@ static void leave_out_sampler(struct collection *c, struct ipc_collect *session)
 		return;
 	list = calloc(session->provider_count, sizeof(*list));
 	for (size_t i = 0; list && i < session->provider_count; i++)
-		if (strcmp(session->providers[i].name, PROVIDER_SAMPLER) != 0)
+		if (strcasecmp(session->providers[i].name, PROVIDER_SAMPLER) != 0)
 			list[n++] = session->providers[i];
 	free(c->providers);
 	c->providers = list;

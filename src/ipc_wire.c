@@ -2,6 +2,7 @@
 #include "src/ipc_wire.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "nettrace/nettrace.h"
 
@@ -320,6 +321,14 @@ size_t ipc_put_stop(uint8_t *buf, size_t cap, uint64_t session_id)
 
 	put(&o, session_id, 8);
 	return end(&o);
+}
+
+const struct ipc_provider *ipc_collect_find(const struct ipc_collect *c, const char *name)
+{
+	for (size_t i = 0; i < c->provider_count; i++)
+		if (strcasecmp(c->providers[i].name, name) == 0)
+			return &c->providers[i];
+	return NULL;
 }
 
 static bool has_filter(const struct ipc_collect *c)

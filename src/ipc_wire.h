@@ -150,6 +150,9 @@ struct ipc_collect {
 	size_t provider_count;
 };
 
+/* The provider of that name, whatever its case; NULL: it is not recorded. */
+const struct ipc_provider *ipc_collect_find(const struct ipc_collect *c, const char *name);
+
 /* What an older runtime made us do without. */
 enum ipc_gave_up {
 	IPC_GAVE_UP_BLOCK = 1, /* full buffers drop events */

@@ -60,9 +60,11 @@ bool provider_level_parse(const char *text, unsigned *ret);
 bool provider_clr_events_parse(const char *text, uint64_t *ret, struct provider_error *reterr);
 
 #define PROVIDER_RUNTIME "Microsoft-Windows-DotNETRuntime"
-#define PROVIDER_PRIVATE "Microsoft-Windows-DotNETRuntimePrivate"
-#define PROVIDER_SAMPLER "Microsoft-DotNETCore-SampleProfiler"
-#define PROVIDER_METERS	 "System.Diagnostics.Metrics"
-#define PROVIDER_TPL	 "System.Threading.Tasks.TplEventSource"
+/* Its keyword of locks. */
+#define PROVIDER_RUNTIME_CONTENTION UINT64_C(0x4000)
+#define PROVIDER_PRIVATE	    "Microsoft-Windows-DotNETRuntimePrivate"
+#define PROVIDER_SAMPLER	    "Microsoft-DotNETCore-SampleProfiler"
+#define PROVIDER_METERS		    "System.Diagnostics.Metrics"
+#define PROVIDER_TPL		    "System.Threading.Tasks.TplEventSource"
 
 #endif

@@ -199,6 +199,17 @@ static void oldest_sufficient_version(void **state)
 	assert_int_equal(ipc_collect_version(&c), 6);
 }
 
+static void a_provider_is_found_whatever_its_case(void **state)
+{
+	static const struct ipc_provider two[] = { { "A", 1, 4, NULL, NULL },
+						   { "Some-Source", 1, 4, NULL, NULL } };
+	const struct ipc_collect c = { 1, 1, true, false, two, 2 };
+
+	(void)state;
+	assert_ptr_equal(ipc_collect_find(&c, "some-source"), &two[1]);
+	assert_null(ipc_collect_find(&c, "Some"));
+}
+
 static void falling_back_says_what_was_given_up(void **state)
 {
 	static const struct ipc_event_filter filter = { false, NULL, 0 };
@@ -509,6 +520,7 @@ int main(void)
 		cmocka_unit_test(collect_that_cannot_be_sent),
 		cmocka_unit_test(names_are_utf16),
 		cmocka_unit_test(oldest_sufficient_version),
+		cmocka_unit_test(a_provider_is_found_whatever_its_case),
 		cmocka_unit_test(falling_back_says_what_was_given_up),
 		cmocka_unit_test(answers),
 		cmocka_unit_test(damaged_answers),
