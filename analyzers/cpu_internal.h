@@ -59,7 +59,7 @@ struct cpu_thread {
 	uint64_t id;
 	int64_t process_id; /* -1 unknown */
 	char name[32]; /* "" unknown */
-	uint64_t samples[AN_CPU_SOURCES];
+	bool sampled;
 	int64_t first_ns, last_ns; /* samples */
 	uint64_t blocked_ns; /* off the CPU, by context switches */
 	uint64_t used_ns[LEVELS]; /* measured, while there were samples of that level */

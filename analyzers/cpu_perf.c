@@ -111,14 +111,14 @@ enum nt_status an_engine_perf(struct an_engine *e, const struct nt_perf *p)
 			.frames = frames,
 			.class = AN_CPU_RUNNING,
 			.weight_ns = p->info.period_ns,
+			.count = row->count,
 		};
 
 		if (is_recorder(t))
 			continue;
 		sample.frame_count = fold_replaced(shared->methods, frames,
 						   nt_perf_frames(p, row->node, frames));
-		for (uint32_t k = 0; k < row->count && st == NT_OK; k++)
-			st = an_engine_cpu_sample(e, AN_CPU_PERF, &sample);
+		st = an_engine_cpu_sample(e, AN_CPU_PERF, &sample);
 	}
 	return st;
 }

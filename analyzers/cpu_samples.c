@@ -297,18 +297,13 @@ static enum nt_status add_to_run(struct cpu *c, uint32_t thread, uint32_t node,
 	return NT_OK;
 }
 
-static void note_thread(struct cpu_thread *t, enum an_cpu_source source,
-			const struct an_cpu_sample *sample)
+static void note_thread(struct cpu_thread *t, const struct an_cpu_sample *sample)
 {
-	bool first = true;
-
-	for (unsigned i = 0; i < AN_CPU_SOURCES; i++)
-		first = first && !t->samples[i];
-	t->samples[source]++;
-	if (first || sample->time_ns < t->first_ns)
+	if (!t->sampled || sample->time_ns < t->first_ns)
 		t->first_ns = sample->time_ns;
-	if (first || sample->time_ns > t->last_ns)
+	if (!t->sampled || sample->time_ns > t->last_ns)
 		t->last_ns = sample->time_ns;
+	t->sampled = true;
 	if (sample->process_id > 0)
 		t->process_id = sample->process_id;
 	if (sample->thread_name && !*t->name)
@@ -334,25 +329,26 @@ enum nt_status cpu_add(struct cpu *c, enum an_cpu_source source, uint32_t node,
 		       const struct an_cpu_sample *sample)
 {
 	const struct an_cpu_options *o = &c->shared->options.cpu;
-	struct amount a = { .source = source, .samples = 1, .ns = sample->weight_ns };
+	uint32_t n = sample->count ? sample->count : 1;
+	struct amount a = { .source = source, .samples = n, .ns = sample->weight_ns * n };
 	uint32_t thread;
 	enum nt_status st = find_thread(c, sample->thread_id, &thread);
 
 	if (st < 0)
 		return st;
 	if (sample->time_ns < o->from_ns || (o->to_ns && sample->time_ns >= o->to_ns)) {
-		c->outside[source]++;
+		c->outside[source] += n;
 		return NT_OK;
 	}
-	note_thread(&c->threads[thread], source, sample);
+	note_thread(&c->threads[thread], sample);
 	if (source == AN_CPU_UNIVERSAL && sample->class == AN_CPU_BLOCKED)
 		a.samples = note_switch(c, &c->threads[thread], sample->weight_ns);
 	c->samples[source] += a.samples;
 	if (source == AN_CPU_SAMPLER)
 		return add_to_run(c, thread, node, sample);
 	if (source == AN_CPU_PERF && sample->weight_ns && sample->class == AN_CPU_RUNNING &&
-	    !__builtin_add_overflow(c->weight_ns, sample->weight_ns, &c->weight_ns))
-		c->weighed++;
+	    !__builtin_add_overflow(c->weight_ns, a.ns, &c->weight_ns))
+		c->weighed += n;
 	a.bin = sample->class == AN_CPU_RUNNING	  ? BIN_MANAGED
 		: sample->class == AN_CPU_OUTSIDE ? BIN_OUTSIDE
 						  : BIN_EVENT_WAIT;

@@ -40,7 +40,8 @@ struct an_cpu_sample {
 	const uint64_t *frames; /* addresses, leaf first */
 	size_t frame_count;
 	enum an_cpu_class class;
-	uint64_t weight_ns; /* 0: not known */
+	uint64_t weight_ns; /* of one; 0: not known */
+	uint32_t count; /* so many that are equal; 0: one.  Of AN_CPU_SAMPLER each is one. */
 };
 
 /*

@@ -98,6 +98,30 @@ static void samples_have_names_threads_and_weights(void **state)
 	end();
 }
 
+/* Rows of coarse time stand for many samples, and take no longer than one. */
+static void a_row_is_as_many_samples_as_it_says(void **state)
+{
+	static const uint32_t counts[] = { 3, NT_PERF_MAX_COUNT };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		const struct an_value *hot;
+
+		begin();
+		add(7, 0, 2, (uint64_t)HOT_NEW + 5, (uint64_t)MAIN + 9);
+		add(7, 2, 2, (uint64_t)RUN + 5, (uint64_t)MAIN + 9);
+		samples.rows[0].count = counts[i];
+		finish();
+		assert_int_equal(an_get_u64(play_report(&p), "cpu.samples", 0), counts[i] + 1);
+		assert_int_equal(of("Shop.Hot", "exclusive_samples"), counts[i]);
+		assert_int_equal(of("Shop.Main", "inclusive_samples"), counts[i] + 1);
+		assert_true(an_get_f64(play_report(&p), "cpu.interval_ms", 0) == 2);
+		hot = play_find(&p, "cpu.methods", "method", "Shop.Hot");
+		assert_true(an_get_f64(hot, "exclusive_cpu_ms", 0) == 2.0 * counts[i]);
+		end();
+	}
+}
+
 /* New code, its old frame, and the caller where it was found on the stack. */
 static void replaced_code_is_one_frame_and_has_its_caller(void **state)
 {
@@ -242,6 +266,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(samples_have_names_threads_and_weights),
+		cmocka_unit_test(a_row_is_as_many_samples_as_it_says),
 		cmocka_unit_test(replaced_code_is_one_frame_and_has_its_caller),
 		cmocka_unit_test(other_finds_mean_nothing),
 		cmocka_unit_test(strange_times_are_cut),
