@@ -103,16 +103,17 @@ struct cpu {
 	struct cpu_process *processes;
 	size_t process_count, process_cap;
 	struct nt_idmap by_pid;
-	uint64_t switches,
-		blocked_ns; /* context switches in, and how long their threads were out */
+	uint64_t switches, blocked_ns; /* context switches in, and how long threads were out */
 	uint64_t weight_ns, weighed; /* of samples of AN_CPU_PERF that had a weight */
 	struct cpu_series series[2]; /* of the sample profiler; of the other sources */
 	/* Rounds: all threads are sampled at nearly the same time. */
 	int64_t rounds[CPU_ROUNDS]; /* when they began, by number modulo CPU_ROUNDS */
 	uint64_t round_count;
 	int64_t last_sample_ns;
-	uint32_t
-		*gaps; /* rounds by time to the next, in steps of CPU_GAP_NS; the last takes more */
+	/* Rounds by time to the next, in steps of CPU_GAP_NS; the last takes more. */
+	uint32_t *gaps;
+	int64_t usual_ns; /* what they said after that many rounds: */
+	uint64_t usual_of;
 };
 
 struct analyzer {

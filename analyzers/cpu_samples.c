@@ -149,15 +149,25 @@ int64_t cpu_round_ns(const struct cpu *c)
 	return -1;
 }
 
+/* The same, found once for each round: it may be asked for at every sample. */
+static int64_t usual_round_ns(struct cpu *c)
+{
+	if (c->usual_of != c->round_count) {
+		c->usual_ns = cpu_round_ns(c);
+		c->usual_of = c->round_count;
+	}
+	return c->usual_ns;
+}
+
 /* From that round to the next, or the usual time where that is not known. */
-static uint64_t round_ns(const struct cpu *c, uint64_t round)
+static uint64_t round_ns(struct cpu *c, uint64_t round)
 {
 	int64_t ns = -1;
 
 	if (round + 1 < c->round_count && c->round_count - round < CPU_ROUNDS)
 		ns = c->rounds[(round + 1) % CPU_ROUNDS] - c->rounds[round % CPU_ROUNDS];
 	if (ns < 0)
-		ns = cpu_round_ns(c);
+		ns = usual_round_ns(c);
 	if (ns > MAX_WEIGHT_NS)
 		ns = MAX_WEIGHT_NS;
 	return ns > 0 ? (uint64_t)ns : 0;
