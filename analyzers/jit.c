@@ -166,7 +166,7 @@ static enum nt_status on_started(struct jit *j, const struct nt_event *ev)
 /* Tier 1 is compiled on a thread of its own while the program runs on. */
 static bool in_background(const struct jit_thread *t, unsigned tier)
 {
-	return t->background || tier == TIER_1 || tier == TIER_1_INSTRUMENTED;
+	return t->background || tier == AN_TIER_1 || tier == AN_TIER_1_INSTRUMENTED;
 }
 
 /* The compilation that ends with this load: true when its start was seen. */
@@ -206,11 +206,11 @@ static enum nt_status keep_load(struct jit *j, const struct jit_load *load)
 	return NT_OK;
 }
 
-static enum nt_status keep_range(struct jit *j, uint64_t start, uint64_t size, unsigned tier)
+static enum nt_status keep_range(struct jit *j, uint64_t start, uint64_t size, enum an_tier tier)
 {
 	struct jit_range *ranges;
 
-	if (tier != TIER_MINOPT && tier != TIER_QUICK && tier != TIER_QUICK_INSTRUMENTED)
+	if (!an_tier_is_quick(tier))
 		return NT_OK;
 	if (!size || size > UINT64_MAX - start)
 		return NT_OK;
@@ -338,7 +338,7 @@ static enum nt_status on_compiled(struct jit *j, const struct nt_event *ev,
 	struct jit_load load = { .address = address,
 				 .epoch = an_methods_epoch(j->shared->methods, address),
 				 .code_bytes = (uint32_t)nt_value_u64(v, n, "MethodSize", 0),
-				 .tier = (uint8_t)(flags >> 7 & 7),
+				 .tier = (uint8_t)an_tier_of_flags(flags),
 				 .rejected = (flags & FLAG_REJECTED) != 0 };
 	struct jit_open open = { 0 };
 	struct jit_thread *t;
@@ -403,7 +403,7 @@ static enum nt_status on_unload(struct jit *j, const struct nt_event *ev)
 		return NT_OK;
 	j->rejected_before += (flags & FLAG_REJECTED) != 0;
 	return keep_range(j, nt_value_u64(v, n, "MethodStartAddress", 0),
-			  nt_value_u64(v, n, "MethodSize", 0), flags >> 7 & 7);
+			  nt_value_u64(v, n, "MethodSize", 0), an_tier_of_flags(flags));
 }
 
 /* --- everything else --- */

@@ -11,19 +11,6 @@
 #include "analyzers/sites.h"
 #include "analyzers/textset.h"
 
-/* Bits 7 to 9 of the flags of a method. */
-enum jit_tier {
-	TIER_UNKNOWN,
-	TIER_MINOPT,
-	TIER_OPTIMIZED, /* at once, or code that was compiled before */
-	TIER_QUICK, /* tier 0 */
-	TIER_1,
-	TIER_1_OSR,
-	TIER_QUICK_INSTRUMENTED,
-	TIER_1_INSTRUMENTED,
-	TIERS
-};
-
 enum {
 	JIT_DEPTH = 32, /* methods being compiled inside of each other, on one thread */
 	JIT_ASSEMBLIES = 256, /* kept by name */
@@ -95,7 +82,7 @@ struct jit {
 	bool loads_recorded; /* methods as they were loaded; without them nothing was counted */
 	bool assemblies_recorded;
 	/* methods */
-	uint64_t compiled, precompiled, stubs, tiers[TIERS];
+	uint64_t compiled, precompiled, stubs, tiers[AN_TIERS];
 	uint64_t rejected; /* of those compiled */
 	uint64_t rejected_before; /* by the rundown: compiled before the session as well */
 	uint64_t code_bytes, il_bytes;

@@ -14,17 +14,6 @@ enum {
 	MAX_NAMES_SHOWN = 20,
 };
 
-static const char *const tier_names[TIERS] = {
-	[TIER_UNKNOWN] = "Unknown",
-	[TIER_MINOPT] = "MinOptJitted",
-	[TIER_OPTIMIZED] = "Optimized",
-	[TIER_QUICK] = "QuickJitted",
-	[TIER_1] = "OptimizedTier1",
-	[TIER_1_OSR] = "OptimizedTier1OSR",
-	[TIER_QUICK_INSTRUMENTED] = "QuickJittedInstrumented",
-	[TIER_1_INSTRUMENTED] = "OptimizedTier1Instrumented",
-};
-
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0;
@@ -93,9 +82,9 @@ static void add_tiers(unsigned tiers, struct an_value *v)
 {
 	struct an_value *list = an_add_array(v, "tiers");
 
-	for (unsigned i = 0; i < TIERS; i++)
+	for (unsigned i = 0; i < AN_TIERS; i++)
 		if (tiers & 1u << i)
-			an_add_text(list, NULL, tier_names[i]);
+			an_add_text(list, NULL, an_tier_name((enum an_tier)i));
 }
 
 static void add_methods(const struct jit *j, struct jit_rows *r, struct an_value *parent)
@@ -133,7 +122,7 @@ static void add_osr(const struct jit *j, const struct jit_rows *r, struct an_val
 	size_t top = j->shared->options.top;
 
 	for (size_t i = 0; i < r->count && list && (!top || list->count < top); i++)
-		if (r->row[i].tiers & 1u << TIER_1_OSR)
+		if (r->row[i].tiers & 1u << AN_TIER_1_OSR)
 			add_method(j, &r->row[i], an_add_object(list, NULL));
 }
 
@@ -290,9 +279,9 @@ static void add_counts(const struct jit *j, struct an_value *v)
 	an_add_uint(v, "r2r_rejected_before", j->rejected_before);
 	add_known(v, "peak_per_s", j->loads_recorded, j->rate.peak);
 	tiers = an_add_object(v, "by_tier");
-	for (unsigned i = 0; i < TIERS; i++)
+	for (unsigned i = 0; i < AN_TIERS; i++)
 		if (j->tiers[i])
-			an_add_uint(tiers, tier_names[i], j->tiers[i]);
+			an_add_uint(tiers, an_tier_name((enum an_tier)i), j->tiers[i]);
 	an_rate_report(&j->rate, observed, v, "over_time");
 }
 

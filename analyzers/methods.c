@@ -32,7 +32,7 @@ enum {
 	RUNDOWN_MODULE_END = 154,
 };
 
-enum { FLAG_DYNAMIC = 1, TIER_SHIFT = 7 };
+enum { FLAG_DYNAMIC = 1 };
 
 struct an_methods *an_methods_new(const struct nt_alloc *alloc)
 {
@@ -387,8 +387,7 @@ static enum nt_status on_method(struct an_methods *m, const struct nt_event *ev,
 	st = an_method_take(&m->table, &key, &method);
 	if (st < 0 || method == AN_METHOD_NONE)
 		return st;
-	return an_methods_load(m, base, start, last, (enum an_tier)(flags >> TIER_SHIFT & 7),
-			       method);
+	return an_methods_load(m, base, start, last, an_tier_of_flags(flags), method);
 }
 
 static enum nt_status on_module(struct an_methods *m, const struct nt_event *ev, size_t to_path)
@@ -555,10 +554,10 @@ void an_methods_describe(const struct an_methods *m, uint64_t addr, char *buf, s
 
 bool an_methods_is_replaced(const struct an_methods *m, uint64_t callee, uint64_t caller)
 {
-	const struct an_range *new = an_ranges_at(&m->live, 0, callee);
+	const struct an_range *now = an_ranges_at(&m->live, 0, callee);
 	const struct an_range *old = an_ranges_at(&m->live, 0, caller);
 
-	return new &&old &&new->value == old->value &&new->start != old->start;
+	return now && old && now->value == old->value && now->start != old->start;
 }
 
 size_t an_methods_count(const struct an_methods *m)

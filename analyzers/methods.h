@@ -39,6 +39,11 @@ enum an_tier {
 	AN_TIERS
 };
 
+static inline enum an_tier an_tier_of_flags(uint32_t flags)
+{
+	return (enum an_tier)(flags >> 7 & (AN_TIERS - 1));
+}
+
 const char *an_tier_name(enum an_tier tier);
 /* Not optimized: tier 0 and the like. */
 bool an_tier_is_quick(enum an_tier tier);
