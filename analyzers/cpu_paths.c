@@ -2,14 +2,13 @@
 
 /* Who calls whom, what is in which module, and how the code was compiled. */
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "analyzers/calls.h"
 #include "analyzers/cpu_internal.h"
 #include "analyzers/grow.h"
 #include "analyzers/text.h"
-#include "nettrace/idmap.h"
+#include "analyzers/textset.h"
 
 enum {
 	MAX_HOT_FRAMES = 512,
@@ -121,7 +120,8 @@ enum nt_status cpu_add_paths(const struct cpu_rows *r, struct an_value *cpu)
 
 struct group {
 	char name[128];
-	uint64_t self[AN_STATES];
+	uint64_t samples; /* of the view */
+	uint64_t weight; /* what it is ranked by */
 };
 
 struct groups {
@@ -133,14 +133,13 @@ struct groups {
 static enum nt_status add_to_group(const struct cpu_rows *r, struct groups *g, struct an_slice name,
 				   const struct an_profile_row *row)
 {
-	uint64_t h = 14695981039346656037u;
 	struct group *items;
+	uint64_t h;
 	uint32_t i;
 
 	if (name.n >= sizeof(g->items->name))
 		name.n = sizeof(g->items->name) - 1;
-	for (size_t k = 0; k < name.n; k++)
-		h = (h ^ (uint8_t)name.p[k]) * 1099511628211u;
+	h = an_hash(name.p, name.n, 0);
 	i = nt_idmap_get(&g->by_name, h);
 	if (i == NT_IDMAP_NONE) {
 		if (g->count >= MAX_GROUPS)
@@ -156,8 +155,8 @@ static enum nt_status add_to_group(const struct cpu_rows *r, struct groups *g, s
 		g->count++;
 		memcpy(items[i].name, name.p, name.n);
 	}
-	for (unsigned k = 0; k < AN_STATES; k++)
-		g->items[i].self[k] += row->self[k];
+	g->items[i].samples += an_profile_sum(row->self, r->states);
+	g->items[i].weight += an_profile_sum(row->self, r->rank);
 	return NT_OK;
 }
 
@@ -183,8 +182,8 @@ static int compare_groups(const void *a, const void *b)
 {
 	const struct group *x = a, *y = b;
 
-	if (x->self[AN_STATES - 1] != y->self[AN_STATES - 1])
-		return x->self[AN_STATES - 1] < y->self[AN_STATES - 1] ? 1 : -1;
+	if (x->weight != y->weight)
+		return x->weight < y->weight ? 1 : -1;
 	return strcmp(x->name, y->name);
 }
 
@@ -194,26 +193,14 @@ static void write_groups(const struct cpu_rows *r, struct groups *g, const char 
 	struct an_value *list = an_add_array(cpu, name);
 	size_t top = r->c->shared->options.top;
 
-	/* What is ranked goes into the last place for the comparison. */
-	for (size_t i = 0; i < g->count; i++) {
-		struct group *x = &g->items[i];
-		uint64_t samples = an_profile_sum(x->self, r->states);
-
-		x->self[AN_STATES - 1] = an_profile_sum(x->self, r->rank);
-		x->self[0] = samples;
-	}
 	if (g->count)
 		qsort(g->items, g->count, sizeof(*g->items), compare_groups);
 	for (size_t i = 0; i < g->count && (!top || i < top); i++) {
-		const struct group *x = &g->items[i];
-		struct an_value *v;
+		struct an_value *v = an_add_object(list, NULL);
 
-		if (!x->self[AN_STATES - 1])
-			break;
-		v = an_add_object(list, NULL);
-		an_add_text(v, member, x->name);
-		an_add_uint(v, "exclusive_samples", x->self[0]);
-		cpu_add_percent(v, "exclusive_percent", x->self[AN_STATES - 1], r->whole);
+		an_add_text(v, member, g->items[i].name);
+		an_add_uint(v, "exclusive_samples", g->items[i].samples);
+		cpu_add_percent(v, "exclusive_percent", g->items[i].weight, r->whole);
 	}
 }
 

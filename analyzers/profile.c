@@ -6,6 +6,7 @@
 
 #include "analyzers/grow.h"
 #include "analyzers/names.h"
+#include "analyzers/textset.h"
 #include "nettrace/idmap.h"
 
 enum { NO_ROW = UINT32_MAX, FOLD_BYTES = 512 };
@@ -102,22 +103,17 @@ static uint64_t nameless_key(const struct an_profile *p, uint32_t node)
 	return addr ^ ((uint64_t)n->epoch << 44 | n->epoch >> 20);
 }
 
-static uint64_t hash_text(uint64_t h, const char *text)
-{
-	for (; *text; text++)
-		h = (h ^ (uint8_t)*text) * 1099511628211u;
-	return h;
-}
-
 static uint64_t method_key(const struct an_profile *p, const struct an_method *m)
 {
 	char folded[FOLD_BYTES];
-	uint64_t h = 14695981039346656037u;
+	uint64_t h;
 
 	if (!p->fold)
 		return m->index;
 	an_name_fold(an_slice_of(m->raw), folded, sizeof(folded));
-	return hash_text(hash_text(hash_text(h, m->module) ^ '!', folded) ^ '(', m->args);
+	h = an_hash(m->module, strlen(m->module) + 1, 0);
+	h = an_hash(folded, strlen(folded) + 1, h);
+	return an_hash(m->args, strlen(m->args), h);
 }
 
 /* by_method: rows of methods by their index; nameless: of frames without a name. */
