@@ -49,7 +49,7 @@ static double busy_cores(const struct cpu *c, const struct cpu_totals *t)
 /* What running samples are ranked by: their number, or measured time. */
 static unsigned on_weight(const struct cpu_totals *t)
 {
-	return t->measured && t->measured * 2 >= t->all ? CPU_ON_NS : CPU_ON;
+	return t->by_time ? CPU_ON_NS : CPU_ON;
 }
 
 static uint64_t all_on(const struct cpu_rows *r)
@@ -359,7 +359,7 @@ static void check_quality(const struct cpu_judge *j, const struct cpu_totals *t,
 	int64_t interval = cpu_interval_ns(c, t->source);
 	double unresolved = percent(t->unresolved, t->all);
 
-	if (!j->types_mean_something && t->measured * 2 < t->all)
+	if (!j->types_mean_something && t->all && !t->by_time)
 		an_add_finding(
 			out, AN_INFO, "cpu.state-estimated",
 			c->shared->runtime_major == 9

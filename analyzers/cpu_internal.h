@@ -208,11 +208,12 @@ struct cpu_totals {
 	uint64_t unresolved;
 	uint64_t on_ns;
 	bool timed; /* on_ns means something */
+	bool by_time; /* most is measured: running samples are ranked by time, not by number */
 	bool crowded; /* more threads were ready than there are cores */
 	double bin_ns[BINS], bin_on_ns[BINS]; /* time of samples, and of those that ran */
 	uint64_t left_out; /* samples that the user's filters take away */
 	/* Running samples by what they run in: */
-	uint64_t spinning, contending; /* methods that spin; waits, stopped while ready to run */
+	uint64_t spinning; /* methods that spin */
 	uint64_t gc, jit; /* of the runtime; profilers of the operating system only */
 	uint8_t *marks; /* by node: enum cpu_marks; NULL: not needed */
 	struct cpu_thread_total *threads;
@@ -243,7 +244,6 @@ struct cpu_rows {
 };
 
 void cpu_add_percent(struct an_value *v, const char *name, uint64_t part, uint64_t whole);
-const char *cpu_source_name(enum an_cpu_source source);
 
 /* --- cpu_paths.c --- */
 

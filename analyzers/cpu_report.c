@@ -2,12 +2,10 @@
 
 /* The CPU section of the report. */
 
-#include <inttypes.h>
-
 #include "analyzers/cpu_internal.h"
 #include "analyzers/grow.h"
 
-enum { NAME_BYTES = 512, MAX_THREAD_ROWS = 1000, MAX_MODULES = 4096 };
+enum { NAME_BYTES = 512, MAX_THREAD_ROWS = 1000 };
 
 /* Samples of the view. */
 static unsigned view_states(enum an_view view)
@@ -232,7 +230,7 @@ static void add_interval(const struct cpu *c, enum an_cpu_source source, struct 
 		an_add_null(v, "interval_ms");
 }
 
-const char *cpu_source_name(enum an_cpu_source source)
+static const char *source_name(enum an_cpu_source source)
 {
 	static const char *const names[AN_CPU_SOURCES] = {
 		[AN_CPU_NONE] = "",
@@ -265,7 +263,7 @@ static void add_scalars(const struct cpu_rows *r, struct an_value *v)
 	const struct an_cpu_options *o = &r->c->shared->options.cpu;
 	const struct cpu_totals *t = r->t;
 
-	an_add_text(v, "source", cpu_source_name(t->source));
+	an_add_text(v, "source", source_name(t->source));
 	an_add_text(v, "view", view_name(r->c->shared->options.view));
 	an_add_uint(v, "samples", t->all);
 	an_add_uint(v, "samples_on_cpu", t->samples[CPU_ON]);
@@ -305,7 +303,7 @@ static enum nt_status add_samples(struct cpu_rows *r, struct cpu_judge *j, struc
 	if (st < 0)
 		return st;
 	r->states = r->rank = view_states(view);
-	if (view == AN_VIEW_CPU && r->t->measured && r->t->measured * 2 >= r->t->all)
+	if (view == AN_VIEW_CPU && r->t->by_time)
 		r->rank = 1u << CPU_ON_NS;
 	for (size_t i = 0; i < p->node_count; i++)
 		r->whole += an_profile_sum(p->self[i], r->rank);

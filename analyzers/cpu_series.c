@@ -63,7 +63,6 @@ void cpu_series_report(const struct cpu *c, const struct cpu_totals *t, struct a
 {
 	const struct cpu_series *s = &c->series[t->source != AN_CPU_SAMPLER];
 	const struct an_cpu_options *o = &c->shared->options.cpu;
-	bool measured = t->source == AN_CPU_SAMPLER && t->measured * 2 >= t->all;
 	struct an_value *v, *list;
 
 	if (!t->timed || o->one_thread || o->one_process || o->include || o->exclude) {
@@ -74,9 +73,9 @@ void cpu_series_report(const struct cpu *c, const struct cpu_totals *t, struct a
 	an_add_double(v, "interval_ms", (double)s->width_ns / 1e6, 0);
 	list = an_add_array(v, "cpu_ms");
 	for (size_t i = 0; i < s->used; i++) {
-		double ns = measured ? s->ns[i][CPU_KIND_MEASURED] : 0;
+		double ns = t->by_time ? s->ns[i][CPU_KIND_MEASURED] : 0;
 
-		for (unsigned bin = 0; bin < BINS && !measured; bin++)
+		for (unsigned bin = 0; bin < BINS && !t->by_time; bin++)
 			if (t->bin_ns[bin] > 0)
 				ns += s->ns[i][bin] * t->bin_on_ns[bin] / t->bin_ns[bin];
 		an_add_double(list, NULL, ns / 1e6, 1);

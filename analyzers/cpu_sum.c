@@ -47,6 +47,11 @@ enum an_cpu_source cpu_choose_source(const struct cpu *c)
 
 /* --- what stacks hold --- */
 
+static bool begins(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
 static unsigned mark_of(const struct cpu *c, const char *module, const char *name)
 {
 	const struct an_cpu_options *o = &c->shared->options.cpu;
@@ -56,10 +61,9 @@ static unsigned mark_of(const struct cpu *c, const char *module, const char *nam
 		marks |= MARK_INCLUDED;
 	if (o->exclude && o->exclude->matches(o->exclude->ctx, name))
 		marks |= MARK_EXCLUDED;
-	if (!strncmp(module, "libclrjit", 9))
+	if (begins(module, "libclrjit"))
 		marks |= MARK_JIT;
-	if (!strncmp(module, "libclrgc", 8) || !strncmp(name, "WKS::", 5) ||
-	    !strncmp(name, "SVR::", 5))
+	if (begins(module, "libclrgc") || begins(name, "WKS::") || begins(name, "SVR::"))
 		marks |= MARK_GC;
 	return marks;
 }
@@ -126,11 +130,6 @@ static bool counts(const struct cpu *c, const struct cpu_totals *t, const struct
 	if (o->include && !(marks & MARK_INCLUDED))
 		return false;
 	return !(marks & MARK_EXCLUDED);
-}
-
-static bool begins(const char *text, const char *with)
-{
-	return !strncmp(text, with, strlen(with));
 }
 
 /* CPU that goes into the runtime itself; only profilers of the operating system see it. */
@@ -210,8 +209,6 @@ static void count_slot(struct cpu_judge *j, struct cpu_totals *t, struct an_prof
 			count_runtime(j->cpu, t, s, n);
 		if (state == CPU_ON && cpu_judge_leaf(j, node) == LEAF_SPIN)
 			t->spinning += n;
-		if (state == CPU_ON && cpu_judge_leaf(j, node) == LEAF_WAIT)
-			t->contending += n;
 		if (move && state == CPU_ON)
 			node = cpu_judge_worker(j, node);
 		an_profile_add(p, node, state, n);
@@ -293,6 +290,7 @@ enum nt_status cpu_sum(const struct cpu *c, struct cpu_judge *j, struct cpu_tota
 			t->left_out += s->count[bin];
 	}
 	sum_time(c, t);
+	t->by_time = t->measured && t->measured * 2 >= t->all;
 	return NT_OK;
 }
 
