@@ -7,10 +7,12 @@
  * on, DOTNET_PerfMapEnabled): lines of /tmp/perf-PID.map, records of jit-PID.dump.  Pure.  Both are
  * files of the traced process and may hold anything.
  *
- *	perf map  "0x7f05bc800000 1a4 void [Shop] Shop.Cpu::Hot()[OptimizedTier1]"; 0x may be
- *missing jitdump   header of 40 bytes: u32 magic 0x4a695444, u32 version, u32 its length records:
- *u32 kind, u32 length of all of it, u64 time; kind 0, code: u32 pid, u32 tid, u64 address (twice),
- *u64 bytes, u64 number, name with NUL, code (sometimes left out)
+ *	perf map  "0x7f05bc800000 1a4 void [Shop] Shop.Cpu::Hot()[OptimizedTier1]"
+ *	          (0x may be missing)
+ *	jitdump   header of 40 bytes: u32 magic 0x4a695444, u32 version, u32 its length
+ *	          records: u32 kind, u32 length of all of it, u64 time; kind 0, code: u32 pid,
+ *	          u32 tid, u64 address (twice), u64 bytes, u64 number, name with NUL, code
+ *	          (sometimes left out)
  */
 
 #include <stdbool.h>

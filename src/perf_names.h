@@ -4,7 +4,7 @@
 
 /*
  * At the end of a recording: which files the sampled addresses lie in, and which of their
- * functions. Managed code gets its names from the trace.
+ * functions.  Managed code gets its names from the trace.
  */
 
 #include "nettrace/perf_store.h"

@@ -12,12 +12,15 @@
  *	record   0 u32 type, 4 u16 misc, 6 u16 bytes of all of it; then
  *	SAMPLE   8 u32 pid, 12 u32 tid, 16 u64 time, 24 u64 n, 32 u64[n] addresses and markers;
  *	         where the program's registers are known: u64 not 0, u64 frame pointer, u64 stack
- *	         pointer, else u64 0; then u64 m, m bytes of stack, and if m is not 0 u64 how many
- *of them are valid MMAP2    8 u32 pid, 12 u32 tid, 16 u64 address, 24 u64 bytes, 32 u64 offset in
- *the file, 40 device and inode, or (misc bit 14) u8 length, 3 unused, 20 bytes of build id, 64 u32
- *prot, 68 u32 flags, 72 name COMM     8 u32 pid, 12 u32 tid, 16 name FORK     8 u32 pid, 12 u32
- *parent's pid, 16 u32 tid, 20 u32 parent's tid, 24 u64 time; EXIT too LOST     8 u64 id, 16 u64
- *records
+ *	         pointer, else u64 0; then u64 m, m bytes of stack, and if m is not 0 u64 how
+ *	         many of them are valid
+ *	MMAP2    8 u32 pid, 12 u32 tid, 16 u64 address, 24 u64 bytes, 32 u64 offset in the file,
+ *	         40 device and inode, or (misc bit 14) u8 length, 3 unused, 20 bytes of build id,
+ *	         64 u32 prot, 68 u32 flags, 72 name
+ *	COMM     8 u32 pid, 12 u32 tid, 16 name
+ *	FORK     8 u32 pid, 12 u32 parent's pid, 16 u32 tid, 20 u32 parent's tid, 24 u64 time;
+ *	         EXIT too
+ *	LOST     8 u64 id, 16 u64 records
  */
 
 #include <stdbool.h>
