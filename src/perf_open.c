@@ -33,14 +33,11 @@ static int real_open(void *ctx, const struct perf_event_attr *attr, int32_t tid,
 
 const struct perf_kernel perf_kernel_real = { real_open, NULL };
 
-void perf_opener_init(struct perf_opener *o, const struct perf_kernel *kernel, unsigned frequency,
-		      bool kernel_frames)
+void perf_opener_init(struct perf_opener *o, const struct perf_kernel *kernel, unsigned frequency)
 {
-	*o = (struct perf_opener){ .kernel = kernel,
-				   .frequency = frequency,
-				   .kernel_frames = kernel_frames,
-				   .kernel_time = true,
-				   .modern = true };
+	*o = (struct perf_opener){
+		.kernel = kernel, .frequency = frequency, .kernel_time = true, .modern = true
+	};
 }
 
 static void fill(const struct perf_opener *o, struct perf_event_attr *a)
@@ -64,7 +61,7 @@ static void fill(const struct perf_opener *o, struct perf_event_attr *a)
 		.exclude_hv = 1,
 		.exclude_guest = 1,
 		.exclude_kernel = !o->kernel_time,
-		.exclude_callchain_kernel = !o->kernel_frames || !o->kernel_time,
+		.exclude_callchain_kernel = 1,
 		.sample_max_stack = MAX_STACK,
 		.watermark = 1,
 		.wakeup_watermark = UINT32_MAX, /* nobody waits: the rings are looked at in time */

@@ -24,14 +24,12 @@ extern const struct perf_kernel perf_kernel_real;
 struct perf_opener {
 	const struct perf_kernel *kernel;
 	unsigned frequency; /* samples a second of CPU time */
-	bool kernel_frames;
 	/* What was found possible; all true at first. */
 	bool kernel_time; /* time in the kernel on behalf of the threads is sampled, too */
 	bool modern; /* build ids, and no inheritance to other processes (Linux 5.13) */
 };
 
-void perf_opener_init(struct perf_opener *o, const struct perf_kernel *kernel, unsigned frequency,
-		      bool kernel_frames);
+void perf_opener_init(struct perf_opener *o, const struct perf_kernel *kernel, unsigned frequency);
 /* A descriptor, or -errno.  Threads that this thread starts are sampled, too. */
 int perf_opener_open(struct perf_opener *o, int32_t tid, int cpu);
 

@@ -17,9 +17,8 @@ enum {
 
 /* Marks in a call chain of what follows: frames of the kernel, of the program, of something else.
  */
-#define CONTEXT_LAST   UINT64_C(0xfffffffffffff001)
-#define CONTEXT_KERNEL ((uint64_t)-128)
-#define CONTEXT_USER   ((uint64_t)-512)
+#define CONTEXT_LAST UINT64_C(0xfffffffffffff001)
+#define CONTEXT_USER ((uint64_t)-512)
 
 struct reader {
 	struct perf_scratch *scratch;
@@ -135,8 +134,7 @@ static void on_stack(struct perf_sample *sample, uint64_t *frames, const uint8_t
 
 static bool on_sample(const struct reader *r, const uint8_t *p, size_t n, unsigned misc)
 {
-	struct perf_sample s = { .frames = r->scratch->frames,
-				 .kernel_frames = r->scratch->kernel_frames };
+	struct perf_sample s = { .frames = r->scratch->frames };
 	uint64_t context = CONTEXT_USER, count;
 
 	if (n < 32)
@@ -155,8 +153,6 @@ static bool on_sample(const struct reader *r, const uint8_t *p, size_t n, unsign
 			context = ip;
 		else if (context == CONTEXT_USER && s.frame_count < PERF_MAX_FRAMES)
 			r->scratch->frames[s.frame_count++] = ip;
-		else if (context == CONTEXT_KERNEL && s.kernel_frame_count < PERF_MAX_FRAMES)
-			r->scratch->kernel_frames[s.kernel_frame_count++] = ip;
 	}
 	on_stack(&s, r->scratch->frames, p, n, 32 + (size_t)count * 8);
 	r->counts->samples++;

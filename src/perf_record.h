@@ -43,8 +43,6 @@ struct perf_sample {
 	bool in_kernel; /* taken in the kernel, on behalf of the thread */
 	const uint64_t *frames; /* of the program, leaf first */
 	size_t frame_count;
-	const uint64_t *kernel_frames; /* leaf first; where they were asked for */
-	size_t kernel_frame_count;
 };
 
 struct perf_mapping {
@@ -81,7 +79,6 @@ struct perf_counts {
 struct perf_scratch {
 	uint8_t record[PERF_MAX_RECORD]; /* one that goes round the ring's end */
 	uint64_t frames[PERF_MAX_FRAMES];
-	uint64_t kernel_frames[PERF_MAX_FRAMES];
 };
 
 /*

@@ -407,7 +407,7 @@ struct perf_sampler *perf_sampler_start(uv_loop_t *loop, const struct perf_sampl
 	s->other_pids = proc_other_namespace(PROC_ROOT, config->pid, "pid");
 	nt_idmap_init(&s->known, &nt_alloc_default);
 	perf_opener_init(&s->opener, config->kernel ? config->kernel : &perf_kernel_real,
-			 config->frequency, config->kernel_frames);
+			 config->frequency);
 	uv_timer_init(loop, &s->timer);
 	s->timer.data = s;
 	perf_files_init(&s->files, config->pid);

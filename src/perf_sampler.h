@@ -25,7 +25,6 @@ struct perf_sampler;
 struct perf_sampler_config {
 	int32_t pid;
 	unsigned frequency; /* samples a second of CPU time */
-	bool kernel_frames;
 	const struct perf_kernel *kernel; /* NULL: the real one */
 };
 

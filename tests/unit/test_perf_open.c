@@ -51,7 +51,7 @@ static void all_there_is(void **state)
 	struct perf_opener o;
 
 	(void)state;
-	perf_opener_init(&o, &kernel, 499, false);
+	perf_opener_init(&o, &kernel, 499);
 	assert_int_equal(perf_opener_open(&o, 1, 0), 77);
 	assert_int_equal(k.asked, 1);
 	assert_true(o.kernel_time);
@@ -60,9 +60,6 @@ static void all_there_is(void **state)
 	assert_int_equal(k.last.clockid, CLOCK_MONOTONIC);
 	assert_false(k.last.exclude_kernel);
 	assert_true(k.last.exclude_callchain_kernel);
-	perf_opener_init(&o, &kernel, 499, true);
-	assert_int_equal(perf_opener_open(&o, 1, 0), 77);
-	assert_false(k.last.exclude_callchain_kernel);
 }
 
 static void less_is_found_out_once(void **state)
@@ -72,7 +69,7 @@ static void less_is_found_out_once(void **state)
 	struct perf_opener o;
 
 	(void)state;
-	perf_opener_init(&o, &kernel, 99, true);
+	perf_opener_init(&o, &kernel, 99);
 	assert_int_equal(perf_opener_open(&o, 1, 0), 77);
 	assert_int_equal(k.asked, 3);
 	assert_false(o.kernel_time);
