@@ -25,8 +25,8 @@
  *	u8 u16 u32 u64 i32 i64 f64	little-endian numbers
  *	b4		boolean of 4 bytes		ptr	as wide as a pointer of the process
  *	uvar		LEB128				guid	16 bytes
- *	str		UTF-16 with terminator		ansi	one byte a character, with
- *terminator str8		16-bit length, then UTF-8 pad2 pad4	that many bytes of padding
+ *	str		UTF-16 with terminator		ansi	a byte a character, and one more
+ *	str8		16-bit length, then UTF-8	pad2 pad4	that many bytes of padding
  *	padptr		padding in front of a pointer that follows three 32-bit words
  *	padrest		what remains of a record whose length only the payload tells
  */

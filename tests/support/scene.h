@@ -8,8 +8,8 @@
  *	struct scene s;
  *	scene_begin(&s, NULL);
  *	play_stack(&s.play, 1, scene_code(&s, "Shop.Till", "Open"));
- *	scene_lock_start(&s, 7, 100, 0x1000, 8);	thread 7 waits from 100 ms on; 8 has the
- *lock scene_end(&s, 10, 3000);			.NET 10; the recording ends after 3 s
+ *	scene_lock_start(&s, 7, 100, 0x1000, 8);	7 waits from 100 ms on; 8 has the lock
+ *	scene_end(&s, 10, 3000);			.NET 10; the recording ends after 3 s
  *	assert_true(play_finds(&s.play, "locks.blocked"));
  *	play_end(&s.play);
  */

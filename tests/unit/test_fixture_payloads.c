@@ -4,8 +4,8 @@
  * definition, and all events of the providers in the built-in table are known to it.
  *
  *	test_fixture_payloads repository	the traces in $DRD_FIXTURES
- *	test_fixture_payloads shared ROOT	those in $DRD_SHARED/fixtures (ROOT/../shared where
- *it is not set) that the repository does not have
+ *	test_fixture_payloads shared ROOT	those in $DRD_SHARED/fixtures that the repository
+ *						does not have (ROOT/../shared where it is not set)
  *
  * The second one exits with 77 when there is no such folder.  Exceptions, all of them faults of the
  * writer that no reader can mend:
