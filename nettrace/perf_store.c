@@ -370,11 +370,3 @@ enum nt_status nt_perf_symbol(struct nt_perf *p, uint64_t start, uint64_t last, 
 	symbols[p->symbol_count++] = s;
 	return NT_OK;
 }
-
-const struct nt_perf_mapping *nt_perf_mapping_at(const struct nt_perf *p, uint64_t address)
-{
-	for (size_t i = p->mapping_count; i-- > 0;)
-		if (p->mappings[i].start <= address && address <= p->mappings[i].last)
-			return &p->mappings[i];
-	return NULL;
-}

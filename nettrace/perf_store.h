@@ -125,7 +125,5 @@ NT_MUST_CHECK enum nt_status nt_perf_symbol(struct nt_perf *p, uint64_t start, u
 
 /* Puts the rows in the order of their time. */
 void nt_perf_sort(struct nt_perf *p);
-/* The mapping that holds the address and was there last, or NULL. */
-const struct nt_perf_mapping *nt_perf_mapping_at(const struct nt_perf *p, uint64_t address);
 
 #endif

@@ -70,7 +70,6 @@ void perf_files_add(struct perf_files *f, const struct perf_mapping *m)
 	struct perf_file_map map = { .start = m->start,
 				     .last = m->start + (m->bytes - 1),
 				     .offset = m->offset,
-				     .inode = m->inode,
 				     .build_id_bytes = m->build_id_bytes };
 
 	if (!is_code_of_file(m))
@@ -134,14 +133,6 @@ void perf_files_done(struct perf_files *f)
 	if (f->root >= 0)
 		close(f->root);
 	*f = (struct perf_files){ .root = -1 };
-}
-
-const struct perf_file_map *perf_files_at(const struct perf_files *f, uint64_t address)
-{
-	for (size_t i = f->count; i-- > 0;)
-		if (f->maps[i].start <= address && address <= f->maps[i].last)
-			return &f->maps[i];
-	return NULL;
 }
 
 /* --- the way to a file --- */

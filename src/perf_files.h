@@ -15,7 +15,6 @@
 
 struct perf_file_map {
 	uint64_t start, last, offset;
-	uint64_t inode; /* 0: not known */
 	uint8_t build_id[PERF_BUILD_ID_BYTES];
 	uint8_t build_id_bytes;
 	char *file;
@@ -38,9 +37,6 @@ void perf_files_done(struct perf_files *f);
 bool perf_files_parse(const char *line, struct perf_mapping *ret);
 /* Keeps it, unless it is no code of a file. */
 void perf_files_add(struct perf_files *f, const struct perf_mapping *m);
-
-/* The newest that holds the address, or NULL. */
-const struct perf_file_map *perf_files_at(const struct perf_files *f, uint64_t address);
 
 /*
  * Opens a file as the process sees it, never leaving its root whatever links say; a descriptor or
