@@ -215,8 +215,7 @@ static enum nt_status load_slices(struct an_cputime *t, uint32_t index, struct n
 static enum nt_status load_thread(struct an_cputime *t, struct nt_span s)
 {
 	uint64_t id = nt_varuint64(&s);
-	uint64_t name_len = nt_varuint64(&s);
-	struct nt_span name = nt_sub(&s, name_len < SIZE_MAX ? (size_t)name_len : SIZE_MAX);
+	struct nt_span name = nt_trailer_take_text(&s);
 	char text[AN_CPUTIME_NAME] = "";
 	char state = (char)nt_u8(&s);
 	int64_t first = nt_varint64(&s);

@@ -77,6 +77,27 @@ static inline uint64_t nt_load64(const uint8_t *p)
 	return (uint64_t)nt_load32(p) | (uint64_t)nt_load32(p + 4) << 32;
 }
 
+/* The lowest n bytes, little-endian; returns n. */
+static inline size_t nt_store(uint8_t *to, uint64_t v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] = (uint8_t)(v >> (8 * i));
+	return n;
+}
+
+enum { NT_VARUINT_BYTES = 10 }; /* at most */
+
+/* As nt_varuint64() reads it; returns how many bytes it took. */
+static inline size_t nt_store_varuint(uint8_t to[NT_VARUINT_BYTES], uint64_t v)
+{
+	size_t n = 0;
+
+	for (; v >= 0x80; v >>= 7)
+		to[n++] = (uint8_t)(v | 0x80);
+	to[n++] = (uint8_t)v;
+	return n;
+}
+
 static inline uint8_t nt_u8(struct nt_span *s)
 {
 	const uint8_t *p = nt_take(s, 1);

@@ -33,12 +33,6 @@ static uint32_t checksum(const uint8_t *p, size_t n)
 	return ~crc;
 }
 
-static void store(uint8_t *to, uint64_t v, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		to[i] = (uint8_t)(v >> (8 * i));
-}
-
 /* --- writing --- */
 
 void nt_trailer_init(struct nt_trailer *t, const struct nt_alloc *alloc)
@@ -88,7 +82,7 @@ static void put_head(struct nt_trailer *t)
 	if (t->count > 0)
 		return;
 	memcpy(head, head_magic, MAGIC_BYTES);
-	store(head + HEAD_VERSION_AT, NT_TRAILER_VERSION, 4);
+	nt_store(head + HEAD_VERSION_AT, NT_TRAILER_VERSION, 4);
 	append(t, head, sizeof(head));
 }
 
@@ -98,14 +92,15 @@ void nt_trailer_begin(struct nt_trailer *t, enum nt_trailer_kind kind)
 
 	put_head(t);
 	t->record = t->count;
-	store(record, (uint32_t)kind, 4);
+	nt_store(record, (uint32_t)kind, 4);
 	append(t, record, sizeof(record));
 }
 
 void nt_trailer_end(struct nt_trailer *t)
 {
 	if (t->status == NT_OK && t->record)
-		store(t->bytes + t->record + 4, t->count - t->record - NT_TRAILER_RECORD_BYTES, 4);
+		nt_store(t->bytes + t->record + 4, t->count - t->record - NT_TRAILER_RECORD_BYTES,
+			 4);
 	t->record = 0;
 }
 
@@ -123,21 +118,15 @@ void nt_trailer_u64(struct nt_trailer *t, uint64_t v)
 {
 	uint8_t bytes[8];
 
-	store(bytes, v, sizeof(bytes));
+	nt_store(bytes, v, sizeof(bytes));
 	append(t, bytes, sizeof(bytes));
 }
 
 void nt_trailer_varuint(struct nt_trailer *t, uint64_t v)
 {
-	uint8_t bytes[10];
-	size_t n = 0;
+	uint8_t bytes[NT_VARUINT_BYTES];
 
-	while (v >= 0x80) {
-		bytes[n++] = (uint8_t)(v | 0x80);
-		v >>= 7;
-	}
-	bytes[n++] = (uint8_t)v;
-	append(t, bytes, n);
+	append(t, bytes, nt_store_varuint(bytes, v));
 }
 
 void nt_trailer_varint(struct nt_trailer *t, int64_t v)
@@ -166,9 +155,10 @@ enum nt_status nt_trailer_finish(struct nt_trailer *t, const uint8_t **ret, size
 	append(t, footer, sizeof(footer));
 	if (t->status != NT_OK)
 		return t->status;
-	store(t->bytes + HEAD_LENGTH_AT, t->count, 8);
-	store(t->bytes + body_end, t->count, 8);
-	store(t->bytes + body_end + FOOTER_CRC_AT, checksum(t->bytes, body_end + FOOTER_CRC_AT), 4);
+	nt_store(t->bytes + HEAD_LENGTH_AT, t->count, 8);
+	nt_store(t->bytes + body_end, t->count, 8);
+	nt_store(t->bytes + body_end + FOOTER_CRC_AT, checksum(t->bytes, body_end + FOOTER_CRC_AT),
+		 4);
 	memcpy(t->bytes + body_end + FOOTER_MAGIC_AT, footer_magic, MAGIC_BYTES);
 	*ret = t->bytes;
 	*ret_len = t->count;
@@ -177,8 +167,8 @@ enum nt_status nt_trailer_finish(struct nt_trailer *t, const uint8_t **ret, size
 
 void nt_trailer_zstd_head(size_t block_bytes, uint8_t ret[NT_TRAILER_ZSTD_HEAD_BYTES])
 {
-	store(ret, ZSTD_SKIPPABLE, 4);
-	store(ret + 4, block_bytes, 4);
+	nt_store(ret, ZSTD_SKIPPABLE, 4);
+	nt_store(ret + 4, block_bytes, 4);
 }
 
 /* --- reading --- */
@@ -217,6 +207,13 @@ const char *nt_trailer_open(const uint8_t *block, size_t len, struct nt_span *re
 		return "its checksum does not match";
 	*ret_records = nt_span_of(block + NT_TRAILER_HEAD_BYTES, body_end - NT_TRAILER_HEAD_BYTES);
 	return NULL;
+}
+
+struct nt_span nt_trailer_take_text(struct nt_span *body)
+{
+	uint64_t n = nt_varuint64(body);
+
+	return nt_sub(body, n <= nt_left(body) ? (size_t)n : SIZE_MAX);
 }
 
 bool nt_trailer_next(struct nt_span *records, struct nt_trailer_record *ret)

@@ -106,4 +106,7 @@ struct nt_trailer_record {
  */
 bool nt_trailer_next(struct nt_span *records, struct nt_trailer_record *ret);
 
+/* What nt_trailer_text() wrote; empty, and body->bad, where it is not whole. */
+struct nt_span nt_trailer_take_text(struct nt_span *body);
+
 #endif

@@ -136,14 +136,6 @@ void nt_perf_save(const struct nt_perf *p, struct nt_trailer *to)
 
 /* --- reading --- */
 
-/* A text that the record holds whole. */
-static struct nt_span take_text(struct nt_span *s)
-{
-	uint64_t n = nt_varuint64(s);
-
-	return nt_sub(s, n <= nt_left(s) ? (size_t)n : SIZE_MAX);
-}
-
 static enum nt_status load_info(struct nt_perf *p, struct nt_span *s)
 {
 	struct nt_perf_info i = { .start_ns = nt_varuint64(s) };
@@ -161,14 +153,13 @@ static enum nt_status load_info(struct nt_perf *p, struct nt_span *s)
 	if (s->bad || !i.unit_ns)
 		return NT_EFORMAT;
 	p->info = i;
-	nt_take(s, nt_left(s));
 	return NT_OK;
 }
 
 static enum nt_status load_thread(struct nt_perf *p, struct nt_span *s)
 {
 	uint64_t id = nt_varuint64(s);
-	struct nt_span name = take_text(s);
+	struct nt_span name = nt_trailer_take_text(s);
 	size_t before = p->thread_count;
 	enum nt_status st;
 	uint32_t index;
@@ -224,7 +215,7 @@ static enum nt_status load_mapping(struct nt_perf *p, struct nt_span *s, struct 
 	int64_t by = nt_varint64(s);
 	uint64_t more = nt_varuint64(s);
 	struct nt_perf_mapping m = { .offset = nt_varuint64(s) };
-	struct nt_span file = take_text(s), id = take_text(s);
+	struct nt_span file = nt_trailer_take_text(s), id = nt_trailer_take_text(s);
 
 	last->start += (uint64_t)by;
 	m.start = last->start;
@@ -242,7 +233,7 @@ static enum nt_status load_symbol(struct nt_perf *p, struct nt_span *s, struct l
 	uint64_t mapping = nt_varuint64(s);
 	int64_t by = nt_varint64(s);
 	uint64_t more = nt_varuint64(s), end;
-	struct nt_span name = take_text(s);
+	struct nt_span name = nt_trailer_take_text(s);
 	const char *file;
 
 	last->start += (uint64_t)by;

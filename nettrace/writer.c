@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "nettrace/span.h"
+
 enum {
 	ROW_FLAGS = 0x01 | 0x02 | 0x04 | 0x08 | 0x40 | 0x80, /* every part that has no default */
 	OBJECT_VERSION = 2,
@@ -61,18 +63,11 @@ static void put_row(struct nt_writer *w, const void *p, size_t n)
 	append(w, &w->rows, &w->row_bytes, &w->row_room, p, n);
 }
 
-static size_t store(uint8_t *to, uint64_t v, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		to[i] = (uint8_t)(v >> (8 * i));
-	return n;
-}
-
 static void put_u32(struct nt_writer *w, uint32_t v)
 {
 	uint8_t bytes[4];
 
-	put(w, bytes, store(bytes, v, sizeof(bytes)));
+	put(w, bytes, nt_store(bytes, v, sizeof(bytes)));
 }
 
 static void put_byte(struct nt_writer *w, uint8_t v)
@@ -134,16 +129,6 @@ void nt_writer_open(struct nt_writer *w, const char *name)
 	put_row(w, header, sizeof(header));
 }
 
-static size_t varuint(uint8_t *to, uint64_t v)
-{
-	size_t n = 0;
-
-	for (; v >= 0x80; v >>= 7)
-		to[n++] = (uint8_t)(v | 0x80);
-	to[n++] = (uint8_t)v;
-	return n;
-}
-
 void nt_writer_row(struct nt_writer *w, const struct nt_out_row *row)
 {
 	/* Decoder state is all zero at block start; sequence is written as what is added to it. */
@@ -153,14 +138,15 @@ void nt_writer_row(struct nt_writer *w, const struct nt_out_row *row)
 	if (w->row_bytes == BLOCK_HEADER_BYTES)
 		w->first_ticks = row->ticks;
 	head[n++] = ROW_FLAGS;
-	n += varuint(head + n, row->metadata_id);
-	n += varuint(head + n, w->row_bytes == BLOCK_HEADER_BYTES ? row->sequence - 1u : 0);
-	n += varuint(head + n, row->thread_id);
-	n += varuint(head + n, UINT32_MAX); /* processor: unknown */
-	n += varuint(head + n, row->thread_id);
-	n += varuint(head + n, 0); /* no stack */
-	n += varuint(head + n, row->ticks - w->last_ticks);
-	n += varuint(head + n, row->payload_bytes);
+	n += nt_store_varuint(head + n, row->metadata_id);
+	n += nt_store_varuint(head + n,
+			      w->row_bytes == BLOCK_HEADER_BYTES ? row->sequence - 1u : 0);
+	n += nt_store_varuint(head + n, row->thread_id);
+	n += nt_store_varuint(head + n, UINT32_MAX); /* processor: unknown */
+	n += nt_store_varuint(head + n, row->thread_id);
+	n += nt_store_varuint(head + n, 0); /* no stack */
+	n += nt_store_varuint(head + n, row->ticks - w->last_ticks);
+	n += nt_store_varuint(head + n, row->payload_bytes);
 	w->last_ticks = row->ticks;
 	put_row(w, head, n);
 	put_row(w, row->payload, row->payload_bytes);
@@ -169,8 +155,8 @@ void nt_writer_row(struct nt_writer *w, const struct nt_out_row *row)
 void nt_writer_close(struct nt_writer *w)
 {
 	if (w->row_bytes > BLOCK_HEADER_BYTES && !w->failed) {
-		store(w->rows + 4, w->first_ticks, 8);
-		store(w->rows + 12, w->last_ticks, 8);
+		nt_store(w->rows + 4, w->first_ticks, 8);
+		nt_store(w->rows + 12, w->last_ticks, 8);
 		nt_writer_object(w, w->block_name, w->rows, w->row_bytes);
 	}
 	w->block_name = NULL;
@@ -181,8 +167,8 @@ static size_t utf16(uint8_t *to, const char *text)
 	size_t n = 0;
 
 	for (; *text; text++)
-		n += store(to + n, (uint8_t)*text, 2);
-	return n + store(to + n, 0, 2);
+		n += nt_store(to + n, (uint8_t)*text, 2);
+	return n + nt_store(to + n, 0, 2);
 }
 
 void nt_writer_define(struct nt_writer *w, uint32_t metadata_id, const char *provider,
@@ -196,14 +182,14 @@ void nt_writer_define(struct nt_writer *w, uint32_t metadata_id, const char *pro
 		w->failed = true;
 		return;
 	}
-	n += store(payload + n, metadata_id, 4);
+	n += nt_store(payload + n, metadata_id, 4);
 	n += utf16(payload + n, provider);
-	n += store(payload + n, event_id, 4);
+	n += nt_store(payload + n, event_id, 4);
 	n += utf16(payload + n, "");
-	n += store(payload + n, keywords, 8);
-	n += store(payload + n, version, 4);
-	n += store(payload + n, level, 4);
-	n += store(payload + n, 0, 4);
+	n += nt_store(payload + n, keywords, 8);
+	n += nt_store(payload + n, version, 4);
+	n += nt_store(payload + n, level, 4);
+	n += nt_store(payload + n, 0, 4);
 	nt_writer_row(w, &(const struct nt_out_row){
 				 .ticks = w->last_ticks, .payload = payload, .payload_bytes = n });
 }
@@ -212,7 +198,7 @@ void nt_writer_sequence_point(struct nt_writer *w, uint64_t ticks)
 {
 	uint8_t body[12];
 
-	store(body, ticks, 8);
-	store(body + 8, 0, 4);
+	nt_store(body, ticks, 8);
+	nt_store(body + 8, 0, 4);
 	nt_writer_object(w, "SPBlock", body, sizeof(body));
 }
