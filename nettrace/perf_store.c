@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nettrace/decoder.h"
+
 enum { FIRST_SLOTS = 4096, MAX_TEXT_BYTES = 16 << 20, MAX_NAME_BYTES = 4096 };
 
 static void *give(const struct nt_alloc *al, void *items, size_t count, size_t size)
@@ -21,20 +23,6 @@ static void give_back(const struct nt_alloc *al, void *items)
 		al->realloc(al->ctx, items, 0);
 }
 
-/* Room for one more; items stays valid when it fails. */
-static void *grow(const struct nt_alloc *al, void *items, size_t count, size_t *cap, size_t size)
-{
-	size_t n = *cap ? *cap * 2 : 64;
-	void *more;
-
-	if (items && count < *cap)
-		return items;
-	more = give(al, items, n, size);
-	if (more)
-		*cap = n;
-	return more;
-}
-
 enum nt_status nt_perf_init(struct nt_perf *p, const struct nt_alloc *alloc)
 {
 	*p = (struct nt_perf){ .alloc = alloc ? alloc : &nt_alloc_default,
@@ -44,7 +32,7 @@ enum nt_status nt_perf_init(struct nt_perf *p, const struct nt_alloc *alloc)
 	nt_idmap_init(&p->by_id, p->alloc);
 	nt_arena_init(&p->text, p->alloc, MAX_TEXT_BYTES);
 	p->slots = give(p->alloc, NULL, p->slot_count, sizeof(*p->slots));
-	p->nodes = grow(p->alloc, NULL, 0, &p->node_cap, sizeof(*p->nodes));
+	p->nodes = nt_grow(p->alloc, NULL, 0, &p->node_cap, sizeof(*p->nodes));
 	if (!p->slots || !p->nodes) {
 		nt_perf_done(p);
 		return NT_ENOMEM;
@@ -122,7 +110,7 @@ static enum nt_status child(struct nt_perf *p, uint32_t caller, uint64_t address
 	}
 	if (p->node_count >= NT_PERF_MAX_NODES)
 		return NT_ELIMIT;
-	nodes = grow(p->alloc, p->nodes, p->node_count, &p->node_cap, sizeof(*nodes));
+	nodes = nt_grow(p->alloc, p->nodes, p->node_count, &p->node_cap, sizeof(*nodes));
 	if (!nodes)
 		return NT_ENOMEM;
 	p->nodes = nodes;
@@ -181,7 +169,7 @@ enum nt_status nt_perf_thread(struct nt_perf *p, uint64_t id, uint32_t *ret)
 		return NT_OK;
 	if (p->thread_count >= NT_PERF_MAX_THREADS)
 		return NT_ELIMIT;
-	threads = grow(p->alloc, p->threads, p->thread_count, &p->thread_cap, sizeof(*threads));
+	threads = nt_grow(p->alloc, p->threads, p->thread_count, &p->thread_cap, sizeof(*threads));
 	if (!threads)
 		return NT_ENOMEM;
 	p->threads = threads;
@@ -272,7 +260,7 @@ enum nt_status nt_perf_add_row(struct nt_perf *p, const struct nt_perf_row *row)
 		p->info.dropped += row->count;
 		return NT_OK;
 	}
-	rows = grow(p->alloc, p->rows, p->row_count, &p->row_cap, sizeof(*rows));
+	rows = nt_grow(p->alloc, p->rows, p->row_count, &p->row_cap, sizeof(*rows));
 	if (!rows)
 		return NT_ENOMEM;
 	p->rows = rows;
@@ -332,8 +320,8 @@ enum nt_status nt_perf_map(struct nt_perf *p, const struct nt_perf_mapping *m, s
 	}
 	if (st < 0)
 		return st;
-	mappings =
-		grow(p->alloc, p->mappings, p->mapping_count, &p->mapping_cap, sizeof(*mappings));
+	mappings = nt_grow(p->alloc, p->mappings, p->mapping_count, &p->mapping_cap,
+			   sizeof(*mappings));
 	if (!mappings)
 		return NT_ENOMEM;
 	p->mappings = mappings;
@@ -363,7 +351,7 @@ enum nt_status nt_perf_symbol(struct nt_perf *p, uint64_t start, uint64_t last, 
 	if (st < 0)
 		return st;
 	p->last_file = s.file;
-	symbols = grow(p->alloc, p->symbols, p->symbol_count, &p->symbol_cap, sizeof(*symbols));
+	symbols = nt_grow(p->alloc, p->symbols, p->symbol_count, &p->symbol_cap, sizeof(*symbols));
 	if (!symbols)
 		return NT_ENOMEM;
 	p->symbols = symbols;
