@@ -101,25 +101,18 @@ static const char *tier_mark(const struct an_value *v)
 
 static void put_methods(struct out *o, const struct an_value *cpu, size_t top)
 {
+	static const char *const few[] = { "exclusive", "%", "inclusive", "%", "method", NULL };
+	static const char *const all[] = { "exclusive", "%",	   "inclusive", "%", "running",
+					   "waiting",	"unknown", "method",	NULL };
 	const struct an_value *methods = an_get(cpu, "methods");
 	bool classes = has_classes(cpu);
 	size_t rows = text_rows(methods, top);
-	const struct an_value *v = rows ? methods->first : NULL;
+	const struct an_value *v = text_first(methods, rows);
 	struct table t;
 
 	if (!rows)
 		return;
-	table_init(&t, classes ? "rrrrrrrl" : "rrrrl");
-	table_cell(&t, "exclusive");
-	table_cell(&t, "%%");
-	table_cell(&t, "inclusive");
-	table_cell(&t, "%%");
-	if (classes) {
-		table_cell(&t, "running");
-		table_cell(&t, "waiting");
-		table_cell(&t, "unknown");
-	}
-	table_cell(&t, "method");
+	text_table(o, &t, classes ? "rrrrrrrl" : "rrrrl", classes ? all : few);
 	for (size_t i = 0; i < rows; i++, v = v->next) {
 		cells_share(&t, v, "exclusive_samples", "exclusive_percent");
 		cells_share(&t, v, "inclusive_samples", "inclusive_percent");
@@ -131,7 +124,6 @@ static void put_methods(struct out *o, const struct an_value *cpu, size_t top)
 		table_cell(&t, "%s%s%s", an_get_text(v, "method", "?"), an_get_text(v, "args", ""),
 			   tier_mark(v));
 	}
-	out_char(o, '\n');
 	table_print(&t, o, true);
 	text_more(o, rows, methods, top, "methods");
 }
@@ -149,7 +141,7 @@ static void put_frame(struct out *o, const struct an_value *v, size_t depth)
 static void put_hot_path(struct out *o, const struct an_value *path, size_t top)
 {
 	size_t rows = text_rows(path, top ? HOT_PATH_ROWS : 0);
-	const struct an_value *v = rows ? path->first : NULL;
+	const struct an_value *v = text_first(path, rows);
 
 	if (!rows)
 		return;
@@ -180,7 +172,7 @@ static void put_tree(struct out *o, const struct an_value *cpu)
 static void put_groups(struct out *o, const struct an_value *list, const char *member)
 {
 	size_t rows = text_rows(list, GROUPS);
-	const struct an_value *v = rows ? list->first : NULL;
+	const struct an_value *v = text_first(list, rows);
 
 	if (!rows)
 		return;
@@ -199,26 +191,20 @@ static void put_threads(struct out *o, const struct an_value *cpu, size_t top)
 {
 	static const char *const columns[] = { "samples_on_cpu", "samples_waiting",
 					       "samples_unknown", "samples" };
+	static const char *const few[] = { "thread",  "running",  "waiting", "unknown",
+					   "samples", "CPU time", "name",    NULL };
+	static const char *const all[] = { "thread",   "running", "waiting", "unknown", "samples",
+					   "CPU time", "blocked", "name",    NULL };
 	const struct an_value *threads = an_get(cpu, "threads");
 	bool blocked = text_has(cpu, "context_switches");
 	size_t rows = text_rows(threads, top > THREAD_ROWS ? THREAD_ROWS : top);
-	const struct an_value *v = rows ? threads->first : NULL;
+	const struct an_value *v = text_first(threads, rows);
 	struct table t;
 	char text[48];
 
 	if (!rows)
 		return;
-	out_char(o, '\n');
-	table_init(&t, blocked ? "rrrrrrrl" : "rrrrrrl");
-	table_cell(&t, "thread");
-	table_cell(&t, "running");
-	table_cell(&t, "waiting");
-	table_cell(&t, "unknown");
-	table_cell(&t, "samples");
-	table_cell(&t, "CPU time");
-	if (blocked)
-		table_cell(&t, "blocked");
-	table_cell(&t, "name");
+	text_table(o, &t, blocked ? "rrrrrrrl" : "rrrrrrl", blocked ? all : few);
 	for (size_t i = 0; i < rows; i++, v = v->next) {
 		text_number(v, "thread_id", text, sizeof(text));
 		table_cell(&t, "%s", text_has(v, "thread_id") ? text : "?");
@@ -236,17 +222,13 @@ static void put_threads(struct out *o, const struct an_value *cpu, size_t top)
 static void put_processes(struct out *o, const struct an_value *list, size_t top)
 {
 	size_t rows = text_rows(list, top ? PROCESS_ROWS : 0);
-	const struct an_value *v = rows ? list->first : NULL;
+	const struct an_value *v = text_first(list, rows);
 	struct table t;
 
 	if (!list || list->count < 2)
 		return;
-	out_char(o, '\n');
-	table_init(&t, "rrrl");
-	table_cell(&t, "process");
-	table_cell(&t, "running");
-	table_cell(&t, "samples");
-	table_cell(&t, "name");
+	text_table(o, &t, "rrrl",
+		   (const char *const[]){ "process", "running", "samples", "name", NULL });
 	for (size_t i = 0; i < rows; i++, v = v->next) {
 		text_cell_number(&t, v, "process_id");
 		text_cell_number(&t, v, "samples_on_cpu");
