@@ -146,6 +146,7 @@ static enum nt_status on_universal(struct cpu *c, const struct nt_event *ev)
 	struct nt_value v[4];
 	size_t n = nt_payload_read(ev, v, 4, NULL);
 	uint64_t weight = nt_value_u64(v, n, "Value", 1), ns;
+	bool is_switch = !strcmp(ev->def->name, "cswitch");
 	int64_t interval = ev->trace->sample_interval_ns;
 	struct an_cpu_sample sample = {
 		.time_ns = ev->time_ns,
@@ -157,15 +158,17 @@ static enum nt_status on_universal(struct cpu *c, const struct nt_event *ev)
 	uint32_t node;
 	enum nt_status st = an_calltree_intern(c->shared->tree, ev, &node);
 
-	if (st == NT_OK && !find_process(c, ev->process_id, &st) && st < 0)
+	if (st == NT_OK)
+		find_process(c, ev->process_id, &st);
+	if (st < 0)
 		return st;
-	if (st == NT_OK && !strcmp(ev->def->name, "cswitch") && !nt_value_find(v, n, "Value"))
+	if (is_switch && !nt_value_find(v, n, "Value"))
 		return NT_OK; /* cut */
-	if (st == NT_OK && !strcmp(ev->def->name, "cswitch"))
+	if (is_switch)
 		return on_switch(c, node, weight, &sample, ev);
 	if (interval > 0 && !__builtin_mul_overflow(weight, (uint64_t)interval, &ns))
 		sample.weight_ns = ns;
-	return st < 0 ? st : cpu_add(c, AN_CPU_UNIVERSAL, node, &sample);
+	return cpu_add(c, AN_CPU_UNIVERSAL, node, &sample);
 }
 
 static enum nt_status cpu_event(struct analyzer *a, const struct nt_event *ev)
