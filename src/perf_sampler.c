@@ -68,27 +68,22 @@ static uint64_t inner_tid(const struct perf_sampler *s, uint32_t tid)
 	return s->other_pids ? (uint64_t)proc_read_ns_pid(PROC_ROOT, (int32_t)tid) : tid;
 }
 
-static bool read_name(const struct perf_sampler *s, uint32_t tid, char *name, size_t size)
+/* The name of the thread at that place of the store. */
+static void read_name(struct perf_sampler *s, uint32_t tid, uint32_t thread)
 {
-	char path[64];
-	FILE *in;
-	bool ok;
+	char file[64], *name;
 
-	snprintf(path, sizeof(path), PROC_ROOT "/%d/task/%u/comm", (int)s->pid, (unsigned)tid);
-	in = fopen(path, "re");
-	ok = in && fgets(name, (int)size, in);
-	if (in)
-		fclose(in);
-	if (ok)
-		name[strcspn(name, "\n")] = '\0';
-	return ok;
+	snprintf(file, sizeof(file), "task/%u/comm", (unsigned)tid);
+	name = proc_read_file(PROC_ROOT, s->pid, file, 64, NULL);
+	if (name)
+		nt_perf_name_thread(&s->store, thread, name, strcspn(name, "\n"));
+	free(name);
 }
 
 /* The thread's place in the store, looked up by our number of it; new if need be. */
 static uint32_t thread_of(struct perf_sampler *s, uint32_t tid)
 {
 	uint32_t i = nt_idmap_get(&s->known, tid);
-	char name[32];
 	enum nt_status st;
 
 	if (i != NT_IDMAP_NONE && i != NOT_YET)
@@ -101,8 +96,7 @@ static uint32_t thread_of(struct perf_sampler *s, uint32_t tid)
 			keep_status(s, st);
 		return NT_IDMAP_NONE;
 	}
-	if (read_name(s, tid, name, sizeof(name)))
-		nt_perf_name_thread(&s->store, i, name, strlen(name));
+	read_name(s, tid, i);
 	return i;
 }
 

@@ -119,30 +119,32 @@ bool proc_read_stat(const char *root, int32_t pid, struct proc_stat *ret)
 	return true;
 }
 
+int32_t proc_find_ns_pid(const char *status, int32_t dflt)
+{
+	const char *p = strstr(status, "\nNSpid:");
+	long last = 0;
+
+	p = p ? p + strlen("\nNSpid:") : "";
+	for (;;) {
+		char *after;
+
+		while (*p == ' ' || *p == '\t')
+			p++;
+		if (!isdigit((unsigned char)*p))
+			break;
+		last = strtol(p, &after, 10);
+		p = after;
+	}
+	return last > 0 && last <= INT32_MAX ? (int32_t)last : dflt;
+}
+
 int32_t proc_read_ns_pid(const char *root, int32_t pid)
 {
 	char *text = proc_read_file(root, pid, "status", 16384, NULL);
-	const char *line = text ? strstr(text, "\nNSpid:") : NULL;
-	long last = 0;
+	int32_t inner = text ? proc_find_ns_pid(text, pid) : pid;
 
-	if (line) {
-		char *p, *after;
-
-		p = text + (line - text) + strlen("\nNSpid:");
-		for (;;) {
-			long v;
-
-			while (*p == ' ' || *p == '\t')
-				p++;
-			if (!isdigit((unsigned char)*p))
-				break;
-			v = strtol(p, &after, 10);
-			last = v;
-			p = after;
-		}
-	}
 	free(text);
-	return last > 0 && last <= INT32_MAX ? (int32_t)last : pid;
+	return inner;
 }
 
 bool proc_read_uid(const char *root, int32_t pid, uid_t *ret)

@@ -30,7 +30,12 @@ struct proc_stat {
 
 bool proc_read_stat(const char *root, int32_t pid, struct proc_stat *ret);
 
-/* The last number of NSpid: the pid as the process itself sees it; pid if there is none. */
+/*
+ * The last number of NSpid in the text of a status file: the pid, or the thread's number, as the
+ * process itself sees it; dflt if there is none.
+ */
+int32_t proc_find_ns_pid(const char *status, int32_t dflt);
+/* The same of a process, or of a thread by its number; pid if there is none. */
 int32_t proc_read_ns_pid(const char *root, int32_t pid);
 /* The owner of the entry: the effective user. */
 bool proc_read_uid(const char *root, int32_t pid, uid_t *ret);

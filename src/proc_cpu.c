@@ -218,28 +218,14 @@ static void look(struct proc_cpu *p, const struct thread *t)
 		an_cputime_look(p->table, t->index, stat.name, stat.state);
 }
 
-/* The last number of NSpid: as the process itself, and its trace, has it. */
+/* As the process itself, and its trace, has it. */
 static uint64_t inner_tid(const struct proc_cpu *p, int32_t tid)
 {
 	char text[4 * TEXT_BYTES];
 	ssize_t n = p->translate ? read_text(p, tid, "status", text, sizeof(text) - 1) : 0;
-	const char *line;
-	uint64_t v = (uint64_t)tid, next;
 
-	if (n <= 0)
-		return v;
-	text[n] = '\0';
-	line = strstr(text, "\nNSpid:");
-	if (!line)
-		return v;
-	line += strlen("\nNSpid:");
-	for (;;) {
-		while (*line == '\t')
-			line++;
-		if (!next_number(&line, text + n, &next))
-			return v;
-		v = next;
-	}
+	text[n > 0 ? n : 0] = '\0';
+	return (uint64_t)proc_find_ns_pid(text, tid);
 }
 
 static void let_go(struct thread *t)

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/options.h"
 #include "src/proc.h"
 
 enum { MAX_TEXT = 8192 };
@@ -58,24 +57,16 @@ static uint64_t read_cpu_ns(const char *root, int32_t pid, const char *task, con
 	return ns ? ns : ticks_to_ns(word(rest, UTIME) + word(rest, STIME));
 }
 
-/* The last number of NSpid. */
 static uint64_t read_inner_id(const char *root, int32_t pid, const char *task, uint64_t dflt)
 {
-	char name[64], *text, *at, *end;
-	uint64_t id = dflt;
+	char name[64], *text;
+	int32_t id;
 
 	snprintf(name, sizeof(name), "task/%s/status", task);
 	text = proc_read_file(root, pid, name, MAX_TEXT, NULL);
-	at = text ? strstr(text, "\nNSpid:") : NULL;
-	end = at ? strchr(at + 1, '\n') : NULL;
-	if (end) {
-		*end = '\0';
-		at = strrchr(at, '\t');
-		if (at)
-			id = strtoull(at + 1, NULL, 10);
-	}
+	id = text ? proc_find_ns_pid(text, 0) : 0;
 	free(text);
-	return id;
+	return id ? (uint64_t)id : dflt;
 }
 
 static bool read_one(struct proc_thread *ret, const char *root, int32_t pid, const char *task,
