@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "src/native.h"
+
 enum {
 	DUMP_MAGIC = 0x4a695444,
 	DUMP_CODE = 0,
@@ -62,32 +64,16 @@ bool perf_map_line(const char *line, size_t n, struct perf_code *ret)
 
 /* --- jitdump, of a machine like ours --- */
 
-static uint32_t load32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static uint64_t load64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
 uint32_t perf_dump_header(const uint8_t *p)
 {
-	uint32_t bytes = load32(p + 8);
+	uint32_t bytes = native_load32(p + 8);
 
-	return load32(p) == DUMP_MAGIC && bytes >= PERF_DUMP_HEADER_BYTES ? bytes : 0;
+	return native_load32(p) == DUMP_MAGIC && bytes >= PERF_DUMP_HEADER_BYTES ? bytes : 0;
 }
 
 uint32_t perf_dump_length(const uint8_t *p)
 {
-	uint32_t bytes = load32(p + 4);
+	uint32_t bytes = native_load32(p + 4);
 
 	return bytes >= PERF_DUMP_RECORD_BYTES ? bytes : 0;
 }
@@ -97,15 +83,15 @@ bool perf_dump_code(const uint8_t *p, size_t n, struct perf_code *ret)
 	const uint8_t *end;
 
 	*ret = (struct perf_code){ 0 };
-	if (n <= PERF_DUMP_CODE_BYTES || load32(p) != DUMP_CODE)
+	if (n <= PERF_DUMP_CODE_BYTES || native_load32(p) != DUMP_CODE)
 		return false;
 	end = memchr(p + PERF_DUMP_CODE_BYTES, 0, n - PERF_DUMP_CODE_BYTES);
 	if (!end || end == p + PERF_DUMP_CODE_BYTES)
 		return false;
-	ret->time_ns = load64(p + 8);
+	ret->time_ns = native_load64(p + 8);
 	ret->name = (const char *)p + PERF_DUMP_CODE_BYTES;
 	ret->name_bytes = (size_t)(end - p) - PERF_DUMP_CODE_BYTES;
-	return set_range(ret, load64(p + 32), load64(p + 40));
+	return set_range(ret, native_load64(p + 32), native_load64(p + 40));
 }
 
 bool perf_code_better(const struct perf_code *a, const struct perf_code *b, uint64_t time_ns)

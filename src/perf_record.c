@@ -4,6 +4,8 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "src/native.h"
+
 enum {
 	HEADER_BYTES = 8,
 	MODE_MASK = 7,
@@ -27,22 +29,6 @@ struct reader {
 	struct perf_counts *counts;
 };
 
-static uint32_t load32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static uint64_t load64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
 /* The text at p, or NULL if it does not end before end. */
 static const char *text_at(const uint8_t *p, const uint8_t *end)
 {
@@ -60,7 +46,7 @@ static bool peek(const struct stack *s, uint64_t at, uint64_t *ret)
 {
 	if (at < s->start || s->n < 8 || at - s->start > s->n - 8)
 		return false;
-	*ret = load64(s->bytes + (at - s->start));
+	*ret = native_load64(s->bytes + (at - s->start));
 	return true;
 }
 
@@ -117,16 +103,16 @@ static void on_stack(struct perf_sample *sample, uint64_t *frames, const uint8_t
 	struct stack s;
 	uint64_t fp, size;
 
-	if (n - at < 32 || load64(p + at) == 0)
+	if (n - at < 32 || native_load64(p + at) == 0)
 		return;
-	fp = load64(p + at + 8);
-	s.start = load64(p + at + 16);
-	size = load64(p + at + 24);
+	fp = native_load64(p + at + 8);
+	s.start = native_load64(p + at + 16);
+	size = native_load64(p + at + 24);
 	at += 32;
 	if (size > n - at || n - at - size < 8)
 		return;
 	s.bytes = p + at;
-	s.n = load64(p + at + size);
+	s.n = native_load64(p + at + size);
 	if (s.n > size)
 		s.n = size;
 	find_hidden(sample, frames, &s, fp);
@@ -139,15 +125,15 @@ static bool on_sample(const struct reader *r, const uint8_t *p, size_t n, unsign
 
 	if (n < 32)
 		return false;
-	s.pid = load32(p + 8);
-	s.tid = load32(p + 12);
-	s.time_ns = load64(p + 16);
+	s.pid = native_load32(p + 8);
+	s.tid = native_load32(p + 12);
+	s.time_ns = native_load64(p + 16);
 	s.in_kernel = (misc & MODE_MASK) == MODE_KERNEL;
-	count = load64(p + 24);
+	count = native_load64(p + 24);
 	if (count > (n - 32) / 8)
 		return false;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t ip = load64(p + 32 + i * 8);
+		uint64_t ip = native_load64(p + 32 + i * 8);
 
 		if (ip >= CONTEXT_LAST)
 			context = ip;
@@ -167,11 +153,11 @@ static bool on_mapping(const struct reader *r, const uint8_t *p, size_t n, unsig
 	if (n < 73)
 		return false;
 	m = (struct perf_mapping){
-		.pid = load32(p + 8),
-		.start = load64(p + 16),
-		.bytes = load64(p + 24),
-		.offset = load64(p + 32),
-		.executable = load32(p + 64) & PROT_EXECUTE,
+		.pid = native_load32(p + 8),
+		.start = native_load64(p + 16),
+		.bytes = native_load64(p + 24),
+		.offset = native_load64(p + 32),
+		.executable = native_load32(p + 64) & PROT_EXECUTE,
 		.file = text_at(p + 72, p + n),
 	};
 	if (!m.file)
@@ -182,7 +168,7 @@ static bool on_mapping(const struct reader *r, const uint8_t *p, size_t n, unsig
 		m.build_id_bytes = p[40];
 		memcpy(m.build_id, p + 44, m.build_id_bytes);
 	} else {
-		m.inode = load64(p + 48);
+		m.inode = native_load64(p + 48);
 	}
 	r->sink->mapping(r->ctx, &m);
 	return true;
@@ -194,8 +180,8 @@ static bool on_name(const struct reader *r, const uint8_t *p, size_t n, unsigned
 
 	if (n < 17)
 		return false;
-	t = (struct perf_thread){ .pid = load32(p + 8),
-				  .tid = load32(p + 12),
+	t = (struct perf_thread){ .pid = native_load32(p + 8),
+				  .tid = native_load32(p + 12),
 				  .exec = misc & MISC_EXEC,
 				  .name = text_at(p + 16, p + n) };
 	if (!t.name)
@@ -210,9 +196,9 @@ static bool on_fork(const struct reader *r, const uint8_t *p, size_t n)
 
 	if (n < 32)
 		return false;
-	t = (struct perf_thread){ .pid = load32(p + 8),
-				  .tid = load32(p + 16),
-				  .parent_tid = load32(p + 20) };
+	t = (struct perf_thread){ .pid = native_load32(p + 8),
+				  .tid = native_load32(p + 16),
+				  .parent_tid = native_load32(p + 20) };
 	r->sink->thread_new(r->ctx, &t);
 	return true;
 }
@@ -221,7 +207,7 @@ static bool on_lost(const struct reader *r, const uint8_t *p, size_t n, size_t a
 {
 	if (n < at + 8)
 		return false;
-	if (__builtin_add_overflow(r->counts->lost, load64(p + at), &r->counts->lost))
+	if (__builtin_add_overflow(r->counts->lost, native_load64(p + at), &r->counts->lost))
 		r->counts->lost = UINT64_MAX;
 	return true;
 }
@@ -233,7 +219,7 @@ static bool on_record(const struct reader *r, const uint8_t *p, size_t n)
 	/* What stands behind all records but samples is not asked for. */
 	size_t own = n >= HEADER_BYTES + SAMPLE_ID_BYTES ? n - SAMPLE_ID_BYTES : HEADER_BYTES;
 
-	switch (load32(p)) {
+	switch (native_load32(p)) {
 	case PERF_RECORD_SAMPLE:
 		return on_sample(r, p, n, misc);
 	case PERF_RECORD_MMAP2:
