@@ -26,7 +26,7 @@ static void read_texts(const char *text, size_t size)
 		abort();
 }
 
-/* Whatever was loaded can be asked for, and saved and loaded again with the same answers. */
+/* Whatever was loaded can be asked for. */
 static void use_table(const struct an_cputime *t)
 {
 	const struct an_cputime_thread *th;
@@ -52,6 +52,7 @@ static bool load(struct nt_span records, struct an_cputime *t)
 	return !records.bad;
 }
 
+/* And saved, and loaded again, up to the same time. */
 static void save_again(const struct an_cputime *t)
 {
 	struct an_cputime *again = an_cputime_new(&nt_alloc_default);
