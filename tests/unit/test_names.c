@@ -182,12 +182,14 @@ static void names_of_perf_maps_are_taken_apart(void **state)
 	check_slice(n.type, "Shop.Cpu");
 	check_slice(n.method, "Hot");
 	check_slice(n.arguments, "(int32)");
+	check_slice(n.tier, "OptimizedTier1OSR");
 	an_name_split_perf(an_slice_of("class X [A] N.T`1[System.__Canon]::.ctor(!0)"), &n);
 	check_slice(n.type, "N.T`1[System.__Canon]");
 	check_slice(n.method, ".ctor");
 	an_name_split_perf(an_slice_of("__memset_avx512_unaligned_erms"), &n);
 	check_slice(n.method, "__memset_avx512_unaligned_erms");
 	check_slice(n.module, "");
+	check_slice(n.tier, "");
 	an_name_split_perf(an_slice_of("std::vector<int>::push_back(int&&)"), &n);
 	check_slice(n.method, "std::vector<int>::push_back(int&&)");
 	an_name_split_perf(an_slice_of("stub [Something]"), &n);
@@ -198,6 +200,31 @@ static void names_of_perf_maps_are_taken_apart(void **state)
 	check_slice(n.method, "");
 	an_name_split_perf(an_slice_of("[]"), &n);
 	check_slice(n.method, "[]");
+}
+
+static void check_fold(const char *name, const char *want)
+{
+	char buf[64];
+
+	an_name_fold(an_slice_of(name), buf, sizeof(buf));
+	assert_string_equal(buf, want);
+}
+
+static void instantiations_fold_into_one_name(void **state)
+{
+	(void)state;
+	check_fold("A.List<int>.Add", "A.List<>.Add");
+	check_fold("A.List`1[System.Int32].Add", "A.List`1.Add");
+	check_fold("Map<string, List<int[]>>.Enumerator.Next", "Map<>.Enumerator.Next");
+	check_fold("Map`2+Enumerator[System.String,B`1[C]].Next", "Map`2+Enumerator.Next");
+	check_fold("Shop.Sort[System.Int32]", "Shop.Sort");
+	check_fold("Shop.Main.<lambda>", "Shop.Main.<lambda>"); /* nothing before it is a name */
+	check_fold("<Main>$", "<Main>$");
+	check_fold("Shop.Cut[]", "Shop.Cut[]");
+	check_fold("A.List<int", "A.List<>");
+	check_fold("A.List`1[int", "A.List`1");
+	check_fold("A[", "A[");
+	check_fold("", "");
 }
 
 int main(void)
@@ -212,6 +239,7 @@ int main(void)
 		cmocka_unit_test(brackets_of_any_kind_are_survived),
 		cmocka_unit_test(what_does_not_fit_is_cut),
 		cmocka_unit_test(names_of_perf_maps_are_taken_apart),
+		cmocka_unit_test(instantiations_fold_into_one_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
