@@ -283,7 +283,6 @@ const char *gc_reason_name(uint32_t reason);
 const char *gc_type_name(uint32_t type);
 const char *gc_size_name(size_t size); /* "gen0", …, "loh", "poh" */
 const char *gc_roots_name(uint32_t roots);
-void gc_add_known(struct an_value *v, const char *name, bool known, uint64_t n);
 void gc_add_known_ms(struct an_value *v, const char *name, bool known, double ms);
 /* The longest pauses first; all of them (top 0) in the order of time. */
 void gc_add_collections(struct gc *g, struct an_value *v);

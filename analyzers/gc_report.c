@@ -88,9 +88,9 @@ static void add_slow(const struct gc *g, struct an_value *v)
 		row = an_add_object(list, NULL);
 		an_add_double(row, "start_ms", (double)s->begin_ns / 1e6, 4);
 		an_add_double(row, "suspend_ms", gc_ms(s->ns), 4);
-		gc_add_known(row, "collection", s->have_number, s->number);
+		an_add_known(row, "collection", s->have_number, s->number);
 		an_add_uint(row, "thread_id", s->thread);
-		gc_add_known(row, "still_running_thread", s->runner != UINT64_MAX, s->runner);
+		an_add_known(row, "still_running_thread", s->runner != UINT64_MAX, s->runner);
 	}
 }
 
@@ -132,7 +132,7 @@ static void add_allocation(const struct gc *g, struct an_value *v)
 	bool by_ticks = g->ticks && !g->sampled;
 	double rate = gc_allocation_rate(g);
 
-	gc_add_known(v, "allocated_bytes", by_ticks, g->allocated_bytes);
+	an_add_known(v, "allocated_bytes", by_ticks, g->allocated_bytes);
 	if (rate >= 0)
 		an_add_double(v, "allocation_rate_bytes_per_s", rate, 0);
 	else
@@ -142,7 +142,7 @@ static void add_allocation(const struct gc *g, struct an_value *v)
 	else
 		an_add_null(v, "allocation_source");
 	an_rate_report(by_ticks ? &g->rate : &g->grown, observed, v, "allocation_over_time");
-	gc_add_known(v, "promoted_bytes", g->have_promoted, g->promoted_bytes);
+	an_add_known(v, "promoted_bytes", g->have_promoted, g->promoted_bytes);
 }
 
 static void add_generations(const struct gc *g, struct an_value *v)
@@ -179,7 +179,7 @@ static void add_generations(const struct gc *g, struct an_value *v)
 				      100.0 * (double)s->survived / (double)s->live_before, 2);
 		else
 			an_add_null(row, "survived_percent");
-		gc_add_known(row, "promoted_bytes", g->have_promoted, s->promoted);
+		an_add_known(row, "promoted_bytes", g->have_promoted, s->promoted);
 	}
 }
 
@@ -251,10 +251,10 @@ static void add_finalizers(const struct gc *g, struct an_value *parent)
 		return;
 	}
 	v = an_add_object(parent, "finalizers");
-	gc_add_known(v, "survivors", g->have_promoted, f->survivors);
-	gc_add_known(v, "survivors_max", g->have_promoted, f->survivors_max);
-	gc_add_known(v, "finalized", f->recorded, f->count);
-	gc_add_known(v, "runs", f->recorded, f->runs);
+	an_add_known(v, "survivors", g->have_promoted, f->survivors);
+	an_add_known(v, "survivors_max", g->have_promoted, f->survivors_max);
+	an_add_known(v, "finalized", f->recorded, f->count);
+	an_add_known(v, "runs", f->recorded, f->runs);
 	gc_add_known_ms(v, "time_ms", f->recorded, gc_ms(f->ns));
 	gc_add_known_ms(v, "max_ms", f->recorded && f->runs, gc_ms(f->max_ns));
 	gc_add_known_ms(v, "running_at_end_ms", f->since_ns >= 0,
@@ -277,7 +277,7 @@ static void add_mode(const struct gc *g, struct an_value *v)
 		an_add_bool(v, "concurrent", true);
 	else
 		an_add_null(v, "concurrent"); /* .NET Core 3.1 does not tell */
-	gc_add_known(v, "heap_count", g->heap_count, g->heap_count);
+	an_add_known(v, "heap_count", g->heap_count, g->heap_count);
 	if (g->smallest_segment)
 		an_add_text(v, "memory",
 			    g->smallest_segment <= MAX_REGION_BYTES ? "regions" : "segments");
@@ -417,8 +417,8 @@ static void add_section(struct gc *g, const struct gc_caller_row *rows, size_t n
 	add_pauses(g, v);
 	add_allocation(g, v);
 	add_generations(g, v);
-	gc_add_known(v, "committed_bytes", g->committed_bytes, g->committed_bytes);
-	gc_add_known(v, "committed_max_bytes", g->committed_bytes, g->committed_max_bytes);
+	an_add_known(v, "committed_bytes", g->committed_bytes, g->committed_bytes);
+	an_add_known(v, "committed_max_bytes", g->committed_bytes, g->committed_max_bytes);
 	add_roots(g, v);
 	add_pinned(g, v);
 	add_finalizers(g, v);

@@ -62,14 +62,6 @@ static const char *pause_mode_name(uint32_t mode)
 	return mode < sizeof(names) / sizeof(names[0]) ? names[mode] : "unknown";
 }
 
-void gc_add_known(struct an_value *v, const char *name, bool known, uint64_t n)
-{
-	if (known)
-		an_add_uint(v, name, n);
-	else
-		an_add_null(v, name);
-}
-
 void gc_add_known_ms(struct an_value *v, const char *name, bool known, double ms)
 {
 	if (known)
@@ -255,15 +247,15 @@ static void add_trigger(const struct gc *g, const struct gc_collection *c, struc
 		an_add_text(v, "triggered_by", m->name);
 	else
 		an_add_null(v, "triggered_by");
-	gc_add_known(v, "triggered_by_thread", c->triggered, c->trigger_thread);
+	an_add_known(v, "triggered_by_thread", c->triggered, c->trigger_thread);
 }
 
 static void add_global(const struct gc_collection *c, struct an_value *v)
 {
 	enum { COMPACTED = 2 };
 
-	gc_add_known(v, "heap_count", c->have_global, c->heap_count);
-	gc_add_known(v, "gen0_budget_bytes", c->have_global, c->budget_bytes);
+	an_add_known(v, "heap_count", c->have_global, c->heap_count);
+	an_add_known(v, "gen0_budget_bytes", c->have_global, c->budget_bytes);
 	if (c->have_global)
 		an_add_bool(v, "compacting", (c->mechanisms & COMPACTED) != 0);
 	else
@@ -272,8 +264,8 @@ static void add_global(const struct gc_collection *c, struct an_value *v)
 		an_add_text(v, "pause_mode", pause_mode_name(c->pause_mode));
 	else
 		an_add_null(v, "pause_mode");
-	gc_add_known(v, "memory_load_percent", c->have_pause_mode, c->memory_load);
-	gc_add_known(v, "committed_bytes", c->committed_bytes, c->committed_bytes);
+	an_add_known(v, "memory_load_percent", c->have_pause_mode, c->memory_load);
+	an_add_known(v, "committed_bytes", c->committed_bytes, c->committed_bytes);
 }
 
 static void add_collection(const struct gc *g, struct an_value *list, const struct gc_collection *c)
@@ -289,13 +281,13 @@ static void add_collection(const struct gc *g, struct an_value *list, const stru
 	gc_add_known_ms(v, "suspend_ms", c->pauses, gc_ms(c->suspend_ns));
 	gc_add_known_ms(v, "pause_ms", c->pauses, gc_ms(c->pause_ns));
 	an_add_uint(v, "pauses", c->pauses);
-	gc_add_known(v, "promoted_bytes", c->have_stats, c->promoted_bytes);
-	gc_add_known(v, "heap_before_bytes", c->heaps, c->heap_before_bytes);
-	gc_add_known(v, "heap_after_bytes", c->have_stats, c->heap_after_bytes);
-	gc_add_known(v, "pinned_objects", c->have_stats, c->pinned_objects);
-	gc_add_known(v, "finalizable_survivors", c->have_stats, c->finalizable);
-	gc_add_known(v, "finalizable_survivors_bytes", c->have_stats, c->finalizable_bytes);
-	gc_add_known(v, "handles", c->have_stats, c->handles);
+	an_add_known(v, "promoted_bytes", c->have_stats, c->promoted_bytes);
+	an_add_known(v, "heap_before_bytes", c->heaps, c->heap_before_bytes);
+	an_add_known(v, "heap_after_bytes", c->have_stats, c->heap_after_bytes);
+	an_add_known(v, "pinned_objects", c->have_stats, c->pinned_objects);
+	an_add_known(v, "finalizable_survivors", c->have_stats, c->finalizable);
+	an_add_known(v, "finalizable_survivors_bytes", c->have_stats, c->finalizable_bytes);
+	an_add_known(v, "handles", c->have_stats, c->handles);
 	add_sizes(c, v);
 	add_reasons(c, v);
 	add_global(c, v);

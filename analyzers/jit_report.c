@@ -220,24 +220,15 @@ static enum nt_status sort_dynamic(struct jit *j)
 	return st;
 }
 
-/* What was not recorded is null, never 0. */
-static void add_known(struct an_value *v, const char *name, bool known, uint64_t number)
-{
-	if (known)
-		an_add_uint(v, name, number);
-	else
-		an_add_null(v, name);
-}
-
 static void add_dynamic(struct jit *j, const struct an_sites *sites, struct an_value *parent)
 {
 	struct an_value *v = an_add_object(parent, "dynamic"), *list;
 	size_t top = j->shared->options.top;
 
-	add_known(v, "count", j->loads_recorded, j->dynamic_loaded);
-	add_known(v, "unloaded", j->loads_recorded, j->dynamic_unloaded);
+	an_add_known(v, "count", j->loads_recorded, j->dynamic_loaded);
+	an_add_known(v, "unloaded", j->loads_recorded, j->dynamic_unloaded);
 	add_ms(v, "time_ms", j->timed, j->dynamic_ns);
-	add_known(v, "il_stubs", j->loads_recorded, j->stubs);
+	an_add_known(v, "il_stubs", j->loads_recorded, j->stubs);
 	list = an_add_array(v, "names");
 	for (size_t i = 0; i < j->dynamic_count && i < MAX_NAMES_SHOWN; i++) {
 		struct an_value *row = an_add_object(list, NULL);
@@ -262,7 +253,7 @@ static void add_counts(const struct jit *j, struct an_value *v)
 	int64_t observed = an_observed_ns(j->shared);
 	struct an_value *tiers;
 
-	add_known(v, "count", j->loads_recorded, j->compiled);
+	an_add_known(v, "count", j->loads_recorded, j->compiled);
 	add_ms(v, "time_ms", j->timed, j->total_ns);
 	add_ms(v, "waited_ms", j->timed, j->waited_ns);
 	if (j->timed && observed > 0)
@@ -273,11 +264,11 @@ static void add_counts(const struct jit *j, struct an_value *v)
 		an_add_uint(v, "il_bytes", j->il_bytes);
 	else
 		an_add_null(v, "il_bytes");
-	add_known(v, "code_bytes", j->loads_recorded, j->code_bytes);
-	add_known(v, "precompiled", j->loads_recorded, j->precompiled);
-	add_known(v, "r2r_rejected", j->loads_recorded, j->rejected);
+	an_add_known(v, "code_bytes", j->loads_recorded, j->code_bytes);
+	an_add_known(v, "precompiled", j->loads_recorded, j->precompiled);
+	an_add_known(v, "r2r_rejected", j->loads_recorded, j->rejected);
 	an_add_uint(v, "r2r_rejected_before", j->rejected_before);
-	add_known(v, "peak_per_s", j->loads_recorded, j->rate.peak);
+	an_add_known(v, "peak_per_s", j->loads_recorded, j->rate.peak);
 	tiers = an_add_object(v, "by_tier");
 	for (unsigned i = 0; i < AN_TIERS; i++)
 		if (j->tiers[i])
@@ -320,10 +311,10 @@ static void add_loader(const struct jit *j, struct an_value *parent)
 {
 	struct an_value *v = an_add_object(parent, "assemblies"), *list;
 
-	add_known(v, "loaded", j->assemblies_recorded, j->assemblies_loaded);
-	add_known(v, "unloaded", j->assemblies_recorded, j->assemblies_unloaded);
-	add_known(v, "dynamic", j->assemblies_recorded, j->assemblies_dynamic);
-	add_known(v, "collectible", j->assemblies_recorded, j->assemblies_collectible);
+	an_add_known(v, "loaded", j->assemblies_recorded, j->assemblies_loaded);
+	an_add_known(v, "unloaded", j->assemblies_recorded, j->assemblies_unloaded);
+	an_add_known(v, "dynamic", j->assemblies_recorded, j->assemblies_dynamic);
+	an_add_known(v, "collectible", j->assemblies_recorded, j->assemblies_collectible);
 	list = an_add_array(v, "first");
 	for (size_t i = 0; i < j->assembly_count; i++) {
 		struct an_value *row = an_add_object(list, NULL);

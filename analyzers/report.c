@@ -170,6 +170,11 @@ struct an_value *an_add_null(struct an_value *parent, const char *name)
 	return add(parent, name, AN_NULL);
 }
 
+struct an_value *an_add_known(struct an_value *parent, const char *name, bool known, uint64_t v)
+{
+	return known ? an_add_uint(parent, name, v) : an_add_null(parent, name);
+}
+
 struct an_value *an_add_uint_named(struct an_value *parent, const char *name, uint64_t v)
 {
 	if (!parent)

@@ -60,6 +60,8 @@ struct an_value *an_add_textn(struct an_value *parent, const char *name, const c
 struct an_value *an_add_bool(struct an_value *parent, const char *name, bool v);
 /* "Not recorded". */
 struct an_value *an_add_null(struct an_value *parent, const char *name);
+/* The number where it is known, else null. */
+struct an_value *an_add_known(struct an_value *parent, const char *name, bool known, uint64_t v);
 /* Members whose name is data (an event's "Provider/ID/vN"); the name is copied. */
 struct an_value *an_add_uint_named(struct an_value *parent, const char *name, uint64_t v);
 struct an_value *an_add_double_named(struct an_value *parent, const char *name, double v,

@@ -63,14 +63,6 @@ static void add_row(const struct tasks *t, const struct tasks_row *row, struct a
 	an_add_text(v, "source", "events");
 }
 
-static void add_known(struct an_value *v, const char *name, bool known, uint64_t n)
-{
-	if (known)
-		an_add_uint(v, name, n);
-	else
-		an_add_null(v, name);
-}
-
 static void add_section(const struct tasks *t, const struct tasks_rows *r, struct an_value *v)
 {
 	size_t top = t->shared->options.top;
@@ -87,15 +79,15 @@ static void add_section(const struct tasks *t, const struct tasks_rows *r, struc
 			add_row(t, &r->rows[i], list);
 		an_heap_tasks_add_rows(t->heap, list, top);
 	}
-	add_known(v, "pending_kinds", t->recorded || r->count || walked,
-		  r->count + r->not_kept + heap_rows);
-	add_known(v, "healthy", t->recorded, r->healthy);
-	add_known(v, "operations_begun", t->operations, t->begun);
-	add_known(v, "operations_ended", t->operations, t->ended);
-	add_known(v, "scheduled", t->recorded, t->scheduled);
-	add_known(v, "started", t->recorded, t->started);
-	add_known(v, "abandoned", t->recorded, t->abandoned);
-	add_known(v, "untracked", t->recorded, t->table.untracked);
+	an_add_known(v, "pending_kinds", t->recorded || r->count || walked,
+		     r->count + r->not_kept + heap_rows);
+	an_add_known(v, "healthy", t->recorded, r->healthy);
+	an_add_known(v, "operations_begun", t->operations, t->begun);
+	an_add_known(v, "operations_ended", t->operations, t->ended);
+	an_add_known(v, "scheduled", t->recorded, t->scheduled);
+	an_add_known(v, "started", t->recorded, t->started);
+	an_add_known(v, "abandoned", t->recorded, t->abandoned);
+	an_add_known(v, "untracked", t->recorded, t->table.untracked);
 	an_heap_tasks_add_facts(t->heap, v);
 }
 

@@ -188,14 +188,6 @@ static void add_group(const struct threads *t, const struct group *g, struct an_
 	an_stack_add(&t->stacks, g->node, MAX_FRAMES, v, "frames");
 }
 
-static void add_known(struct an_value *v, const char *name, bool known, uint64_t n)
-{
-	if (known)
-		an_add_uint(v, name, n);
-	else
-		an_add_null(v, name);
-}
-
 static void add_lists(const struct threads *t, const struct groups *g, struct an_value *v)
 {
 	size_t top = t->shared->options.top;
@@ -223,10 +215,10 @@ static void add_section(const struct threads *t, const struct groups *g, struct 
 	int64_t observed = an_observed_ns(t->shared);
 	double net = (double)t->ids.created - (double)t->ids.ended;
 
-	add_known(v, "created", t->recorded, t->ids.created);
-	add_known(v, "ended", t->recorded, t->ids.ended);
-	add_known(v, "alive_at_end", t->ids.at_end > 0, t->ids.at_end);
-	add_known(v, "sampled_at_end", t->sampled, g->alive);
+	an_add_known(v, "created", t->recorded, t->ids.created);
+	an_add_known(v, "ended", t->recorded, t->ids.ended);
+	an_add_known(v, "alive_at_end", t->ids.at_end > 0, t->ids.at_end);
+	an_add_known(v, "sampled_at_end", t->sampled, g->alive);
 	if (t->recorded && observed >= (int64_t)MIN_RATE_NS)
 		an_add_double(v, "growth_per_minute", net * 60e9 / (double)observed, 1);
 	else
