@@ -210,7 +210,6 @@ enum nt_status gc_finish(struct gc *g)
 	return st;
 }
 
-/* The newest collection of that number, or of a type (number 0) that has not ended; or NULL. */
 struct gc_collection *gc_find(struct gc *g, uint32_t number, uint32_t type)
 {
 	for (size_t i = 1; i <= GC_RECENT; i++) {
@@ -359,8 +358,7 @@ static void note_slow(struct gc *g, const struct gc_open_pause *p, uint64_t ns,
 						   .ns = ns,
 						   .thread = p->thread,
 						   .runner = p->runner,
-						   .number = c->number,
-						   .have_number = true };
+						   .number = c->number };
 }
 
 static void note_other(struct gc *g, const struct gc_open_pause *p, uint64_t ns)

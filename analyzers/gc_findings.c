@@ -117,11 +117,16 @@ static const char *callers_text(const struct gc_caller_row *rows, size_t n, cons
 	return text;
 }
 
+/* Walks of the heap are asked for by tools, not by the program's code. */
+static uint64_t induced_by_code(const struct gc *g)
+{
+	return g->induced > g->walks ? g->induced - g->walks : 0;
+}
+
 static void check_induced(const struct gc *g, const struct gc_caller_row *rows, size_t n,
 			  struct an_report *out)
 {
-	/* Walks of the heap are asked for by tools, not by the program's code. */
-	uint64_t by_code = g->induced > g->walks ? g->induced - g->walks : 0;
+	uint64_t by_code = induced_by_code(g);
 	bool many = (double)by_code >= limit(g, AN_LIMIT_GC_INDUCED_WARNING);
 	const char *walks = "";
 
@@ -216,6 +221,7 @@ static void check_fragmentation(const struct gc *g, struct an_report *out)
 {
 	static const size_t old[] = { GC_GENERATIONS - 1, GC_LARGE };
 	const struct gc_generation_sum *worst = NULL;
+	const char *pinned = "";
 	size_t which = 0;
 
 	for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
@@ -233,18 +239,17 @@ static void check_fragmentation(const struct gc *g, struct an_report *out)
 	}
 	if (!worst)
 		return;
+	if (g->pinned_collections)
+		pinned = an_report_printf(out, "; %.1f objects pinned on average",
+					  (double)g->pinned / (double)g->pinned_collections);
 	an_add_finding(
 		out, AN_WARNING, "gc.fragmentation",
 		an_report_printf(out, "%.0f %% of the %s is holes between objects",
 				 100.0 * (double)worst->free_after / (double)worst->after,
 				 which == GC_LARGE ? "heap of large objects" : "old generation"),
-		an_report_printf(out,
-				 "%.1f of %.1f MB are free after the last collection; %.1f objects "
-				 "pinned on average",
+		an_report_printf(out, "%.1f of %.1f MB are free after the last collection%s",
 				 (double)worst->free_after / 1e6, (double)worst->after / 1e6,
-				 g->pinned_collections
-					 ? (double)g->pinned / (double)g->pinned_collections
-					 : 0),
+				 pinned),
 		which == GC_LARGE
 			? "Large objects are not moved unless told to: reuse them, make them of "
 			  "equal sizes, or set GCSettings.LargeObjectHeapCompactionMode once."
@@ -420,6 +425,7 @@ void gc_conclude(struct gc *g, struct an_report *out)
 	const struct an_value *root = an_report_borrow_root(out);
 	const struct an_value *by = an_get(root, "gc.induced_by");
 	const char *who = by && by->first ? an_get_text(by->first, "method", NULL) : NULL;
+	uint64_t by_code = induced_by_code(g);
 	const char *text, *why;
 	uint32_t most = 0;
 
@@ -434,10 +440,10 @@ void gc_conclude(struct gc *g, struct an_report *out)
 	why = allocating(g, root, out);
 	if (*why)
 		text = an_report_printf(out, "%s%s%s", text, most ? "; " : " because ", why);
-	if (g->induced)
+	if (by_code)
 		text = an_report_printf(out, "%s; %" PRIu64 " %s induced by GC.Collect%s%s", text,
-					g->induced, g->induced == 1 ? "was" : "were",
-					who ? " from " : "", who ? who : "");
+					by_code, by_code == 1 ? "was" : "were", who ? " from " : "",
+					who ? who : "");
 	an_report_set_evidence(out, "gc.time",
 			       an_report_printf(out, "%s; %s", text, pauses_text(g, out)));
 }

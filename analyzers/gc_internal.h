@@ -10,7 +10,6 @@
 
 #include "analyzers/analyzer.h"
 #include "analyzers/rate.h"
-#include "analyzers/sites.h"
 #include "analyzers/textset.h"
 #include "nettrace/idmap.h"
 
@@ -159,8 +158,7 @@ struct gc_other_sum {
 struct gc_slow_suspension {
 	int64_t begin_ns;
 	uint64_t ns, thread, runner;
-	uint32_t number;
-	bool have_number;
+	uint32_t number; /* of the collection */
 };
 
 /* Sums over all collections of which sizes are known, by generation. */

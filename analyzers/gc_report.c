@@ -88,7 +88,7 @@ static void add_slow(const struct gc *g, struct an_value *v)
 		row = an_add_object(list, NULL);
 		an_add_double(row, "start_ms", (double)s->begin_ns / 1e6, 4);
 		an_add_double(row, "suspend_ms", gc_ms(s->ns), 4);
-		an_add_known(row, "collection", s->have_number, s->number);
+		an_add_uint(row, "collection", s->number);
 		an_add_uint(row, "thread_id", s->thread);
 		an_add_known(row, "still_running_thread", s->runner != UINT64_MAX, s->runner);
 	}

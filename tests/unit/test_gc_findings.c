@@ -284,6 +284,17 @@ static void a_healthy_program_has_no_findings(void **state)
 	play_end(&p);
 }
 
+/* A tool walks the heap: the collection before it was asked for by that tool. */
+static void walk(double ms)
+{
+	struct build b = { 0 };
+
+	build_u32(&b, 0); /* the first of its events */
+	build_u32(&b, 0);
+	build_u16(&b, 0);
+	play_event(&p, NT_PROV_RUNTIME, 18, 0, 1, ms, &b);
+}
+
 /* Collections, who allocates and who calls GC.Collect, in one sentence. */
 static void causes_are_joined(void **state)
 {
@@ -296,7 +307,8 @@ static void causes_are_joined(void **state)
 	blocking(1, 1, 2, 1, 10);
 	p.frame_count = 0;
 	for (uint32_t i = 0; i < 3; i++)
-		blocking(100 + i * 100.0, i + 2, 0, 0, 100);
+		blocking(100 + i * 100.0, i + 2, 0, i == 2, 100);
+	walk(450);
 	play_stack(&p, 1, UINT64_C(0x2010));
 	gc_play_tick(&p, 1, 900, 900000000, 0, "System.Byte[]");
 	play_method(&p, true, 0x1000, 0x100, "Shop.Gc", "Run", "void  ()", 950);
