@@ -127,26 +127,29 @@ enum an_limit an_limits_find(const char *name, size_t len)
 /* Digits, and digits behind one point; no sign, no exponent, whatever the locale. */
 static const char *take_number(const char *p, double *ret)
 {
-	const char *from = p;
+	enum { MOST = 15 }; /* that a double has exactly */
+	size_t before = strspn(p, "0123456789"), behind = 0, point = p[before] == '.';
 	double v = 0, scale = 1;
 
-	for (; *p >= '0' && *p <= '9'; p++)
-		v = v * 10 + (*p - '0');
-	if (p == from || p - from > 15)
+	if (point)
+		behind = strspn(p + before + 1, "0123456789");
+	if (!before || behind < point || before + behind > MOST)
 		return NULL;
-	if (*p == '.') {
-		for (from = ++p; *p >= '0' && *p <= '9'; p++)
-			v += (*p - '0') * (scale /= 10);
-		if (p == from)
-			return NULL;
+	for (const char *end = p + before; p < end; p++)
+		v = v * 10 + (*p - '0');
+	p += point;
+	for (const char *end = p + behind; p < end; p++) {
+		v = v * 10 + (*p - '0');
+		scale *= 10;
 	}
-	*ret = v;
+	*ret = v / scale;
 	return p;
 }
 
 bool an_limits_set(struct an_limits *l, enum an_limit which, const char *text)
 {
 	const char *unit = an_limit_specs[which].unit;
+	bool needed = *unit == 'm' || *unit == 'M'; /* of a time or a size */
 	double v, scale = 1;
 	const char *p = take_number(text, &v);
 
@@ -154,7 +157,7 @@ bool an_limits_set(struct an_limits *l, enum an_limit which, const char *text)
 		return false;
 	if (!strcmp(unit, "ms") && !strcmp(p, "s"))
 		scale = 1000;
-	else if (strcmp(p, unit) != 0 && (*p || (strcmp(unit, "ms") == 0 || *unit == 'M')))
+	else if (strcmp(p, unit) != 0 && (*p || needed))
 		return false;
 	l->value[which] = v * scale;
 	return true;

@@ -102,7 +102,7 @@ void an_limits_init(struct an_limits *l);
 /* The limit that has that name; AN_LIMITS: none. */
 enum an_limit an_limits_find(const char *name, size_t len);
 /*
- * text is a number and the limit's unit ("300ms", "50MB/s"); "%" and no unit may be left out.
+ * text is a number and the limit's unit ("300ms", "50MB/s"), which only a time or a size needs.
  * False when it is not that.
  */
 bool an_limits_set(struct an_limits *l, enum an_limit which, const char *text);

@@ -58,6 +58,8 @@ static void test_values(void **state)
 	assert_true(set(AN_LIMIT_GC_TIME, "7.5") == 7.5);
 	assert_true(set(AN_LIMIT_GC_TIME, "7.5%") == 7.5);
 	assert_true(set(AN_LIMIT_GC_TIME, "0") == 0);
+	assert_true(set(AN_LIMIT_CPU_HOT_CORES, "0.3cores") == 0.3);
+	assert_true(set(AN_LIMIT_GC_TIME, "12.0000000000007") == 12.0000000000007);
 	assert_true(set(AN_LIMIT_GC_LONG_PAUSE, "300ms") == 300);
 	assert_true(set(AN_LIMIT_GC_LONG_PAUSE, "1.5s") == 1500);
 	assert_true(set(AN_LIMIT_ALLOC_RATE, "50MB/s") == 50);
@@ -68,10 +70,23 @@ static void test_values(void **state)
 
 static void test_refused(void **state)
 {
-	static const char *const bad[] = { "",	  "x",	  "-1",	  "+1",
-					   "1e3", "1,5",  "1.",	  ".5",
-					   "1 %", "1%%",  "nan",  "inf",
-					   "1ms", "0x10", "1..2", "1234567890123456" };
+	static const char *const bad[] = { "",
+					   "x",
+					   "-1",
+					   "+1",
+					   "1e3",
+					   "1,5",
+					   "1.",
+					   ".5",
+					   "1 %",
+					   "1%%",
+					   "nan",
+					   "inf",
+					   "1ms",
+					   "0x10",
+					   "1..2",
+					   "1234567890123456",
+					   "0.1234567890123456" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
