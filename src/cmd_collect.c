@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "src/collect.h"
 #include "src/collect_plan.h"
@@ -465,16 +464,6 @@ static int run_with(const struct collect_args *args, const struct choice *choice
 	return collect_run(&settings, plan);
 }
 
-/* Nobody sees that it runs on, and nothing else ends it; a command ends by itself. */
-static void limit_unattended(struct collect_args *args, bool command)
-{
-	if (args->duration_ns != 0 || command || args->heap_only || isatty(STDIN_FILENO) ||
-	    isatty(STDERR_FILENO))
-		return;
-	args->duration_ns = 30 * SECOND;
-	log_info("no terminal and no --duration: stopping after 30s");
-}
-
 static int collect(const struct command *cmd, struct collect_args *args, const char **command)
 {
 	struct choice choice = { .rundown = IPC_RUNDOWN_DEFAULT };
@@ -505,7 +494,8 @@ static int collect(const struct command *cmd, struct collect_args *args, const c
 	if (code < 0)
 		code = collect_plan_make(cmd, &wish, &planned);
 	if (code < 0) {
-		limit_unattended(args, command != NULL);
+		args->duration_ns =
+			collect_plan_duration(args->duration_ns, command || args->heap_only);
 		if (args->timeout_ns == 0)
 			args->timeout_ns = TIMEOUT_NS;
 		planned.plan.show_child_io = args->show_child_io;
@@ -518,17 +508,6 @@ static int collect(const struct command *cmd, struct collect_args *args, const c
 	event_ids_done(&choice.ids);
 	fail_if_done(&choice.conditions);
 	return code;
-}
-
-/* The words behind "--", ended by NULL, as the list of words itself is not. */
-static const char **copy_command(const struct opt_operands *words)
-{
-	size_t count = words->count - words->before_dashes;
-	const char **command = calloc(count + 1, sizeof(*command));
-
-	for (size_t i = 0; command && i < count; i++)
-		command[i] = words->v[words->before_dashes + i];
-	return command;
 }
 
 static int run_collect(const struct command *cmd, int argc, char **argv)
@@ -550,7 +529,7 @@ static int run_collect(const struct command *cmd, int argc, char **argv)
 				       "command behind '--'",
 				       words.v[0]);
 	if (code < 0 && words.dashes) {
-		command = copy_command(&words);
+		command = collect_plan_command(&words);
 		if (!command) {
 			log_error("cannot collect: out of memory");
 			code = EXIT_FAILED;

@@ -178,18 +178,12 @@ static bool request_make(struct request *r, const struct counters_list *list,
 
 /* --- running --- */
 
-/* Where readings go; the file has its name once the process is known. */
-struct sink {
-	struct counters_writer *writer;
-};
-
 static bool put(void *ctx, const struct counters_reading *reading)
 {
-	struct sink *s = ctx;
-
-	return counters_writer_put(s->writer, reading);
+	return counters_writer_put(ctx, reading);
 }
 
+/* The file has its name once the process is known. */
 static struct counters_writer *open_output(const struct counters_args *args,
 					   const struct collect_plan *plan)
 {
@@ -220,9 +214,9 @@ static int record(const struct counters_args *args, struct counters_list *list,
 		  uint64_t refresh_ns)
 {
 	static const char *const sections[] = { "summary" };
-	struct sink sink = { .writer = open_output(args, plan) };
-	const struct counters_run_config config = { list, (int64_t)refresh_ns, put, &sink };
-	struct counters_run *run = sink.writer ? counters_run_new(&config) : NULL;
+	struct counters_writer *writer = open_output(args, plan);
+	const struct counters_run_config config = { list, (int64_t)refresh_ns, put, writer };
+	struct counters_run *run = writer ? counters_run_new(&config) : NULL;
 	const struct collect_tap tap = { counters_run_event, run };
 	const struct collect_settings settings = {
 		.session = {
@@ -244,23 +238,14 @@ static int record(const struct counters_args *args, struct counters_list *list,
 	};
 	int code = EXIT_FAILED;
 
-	if (!sink.writer)
+	if (!writer)
 		return code;
 	if (run)
 		code = counters_run_end(run, args->quiet, collect_run(&settings, plan));
 	else
 		log_error("out of memory");
 	counters_run_free(run);
-	return counters_writer_close(sink.writer, code);
-}
-
-/* Nobody sees that it runs on, and nothing else ends it; a command ends by itself. */
-static void limit_unattended(struct counters_args *args, bool command)
-{
-	if (args->duration_ns != 0 || command || isatty(STDIN_FILENO) || isatty(STDERR_FILENO))
-		return;
-	args->duration_ns = 30 * SECOND;
-	log_info("no terminal and no --duration: stopping after 30s");
+	return counters_writer_close(writer, code);
 }
 
 static int collect(const struct command *cmd, struct counters_args *args,
@@ -289,7 +274,7 @@ static int collect(const struct command *cmd, struct counters_args *args,
 	if (code < 0 && !request_make(&request, list, args, refresh_ns))
 		code = EXIT_FAILED;
 	if (code < 0) {
-		limit_unattended(args, command != NULL);
+		args->duration_ns = collect_plan_duration(args->duration_ns, command != NULL);
 		planned.plan.show_child_io = args->show_child_io;
 		code = record(args, list, &planned.plan, &request, refresh_ns);
 	}
@@ -360,14 +345,11 @@ static int run_counters(const struct command *cmd, int argc, char **argv)
 	if (code < 0)
 		code = parse_list(cmd, &args, &list);
 	if (code < 0 && words.dashes) {
-		size_t count = words.count - words.before_dashes;
-
-		command = calloc(count + 1, sizeof(*command));
-		if (command)
-			memcpy(command, words.v + words.before_dashes, count * sizeof(*command));
-		else
+		command = collect_plan_command(&words);
+		if (!command) {
 			log_error("out of memory");
-		code = command ? -1 : EXIT_FAILED;
+			code = EXIT_FAILED;
+		}
 	}
 	if (code < 0)
 		code = collect(cmd, &args, &list, command);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/log.h"
 
@@ -183,4 +184,22 @@ void collect_plan_done(struct collect_planned *p)
 	free(p->targets);
 	free(p->subjects);
 	port_address_done(&p->port);
+}
+
+const char **collect_plan_command(const struct opt_operands *words)
+{
+	size_t count = words->count - words->before_dashes;
+	const char **command = calloc(count + 1, sizeof(*command));
+
+	for (size_t i = 0; command && i < count; i++)
+		command[i] = words->v[words->before_dashes + i];
+	return command;
+}
+
+uint64_t collect_plan_duration(uint64_t given_ns, bool ends)
+{
+	if (given_ns != 0 || ends || isatty(STDIN_FILENO) || isatty(STDERR_FILENO))
+		return given_ns;
+	log_info("no terminal and no --duration: stopping after 30s");
+	return UINT64_C(30) * 1000000000;
 }

@@ -7,6 +7,7 @@
 #include "src/collect.h"
 #include "src/collect_target.h"
 #include "src/command.h"
+#include "src/options.h"
 
 /* As it was given. */
 struct collect_wish {
@@ -33,5 +34,13 @@ struct collect_planned {
 int collect_plan_make(const struct command *cmd, const struct collect_wish *wish,
 		      struct collect_planned *ret);
 void collect_plan_done(struct collect_planned *p);
+
+/* The words behind "--", ended by NULL; the caller frees them.  NULL: out of memory. */
+const char **collect_plan_command(const struct opt_operands *words);
+/*
+ * What was given with --duration (0: nothing), or some of its own, said: where nobody sees that it
+ * runs on, and it does not end by itself.
+ */
+uint64_t collect_plan_duration(uint64_t given_ns, bool ends);
 
 #endif

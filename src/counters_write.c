@@ -32,15 +32,23 @@ struct counters_writer {
 
 /* --- opening --- */
 
-static struct counters_writer *failed(struct counters_writer *w, const char *path)
+static struct counters_writer *writer_free(struct counters_writer *w)
 {
-	log_error("cannot write '%s': %s", path, strerror(errno));
-	if (w->out && w->out->fd >= 0)
-		close(w->out->fd);
 	free(w->out);
 	free(w->path);
 	free(w);
 	return NULL;
+}
+
+static struct counters_writer *failed(struct counters_writer *w, const char *path)
+{
+	if (errno == EEXIST) {
+		log_error("cannot write '%s': it exists", path);
+		log_advice("--force replaces it");
+	} else {
+		log_error("cannot write '%s': %s", path, strerror(errno));
+	}
+	return writer_free(w);
 }
 
 /*
@@ -67,11 +75,7 @@ struct counters_writer *counters_writer_open(const char *path, enum counters_for
 	w->format = format;
 	if (to_stdout) {
 		w->out = out_open(NULL, false);
-		if (!w->out) {
-			free(w);
-			return NULL;
-		}
-		return w;
+		return w->out ? w : writer_free(w);
 	}
 	w->path = strdup(path);
 	w->out = calloc(1, sizeof(*w->out));
@@ -80,18 +84,7 @@ struct counters_writer *counters_writer_open(const char *path, enum counters_for
 		return failed(w, path);
 	}
 	w->out->fd = open_new(path, force);
-	if (w->out->fd < 0) {
-		if (errno == EEXIST) {
-			log_error("cannot write '%s': it exists", path);
-			log_advice("--force replaces it");
-			free(w->out);
-			free(w->path);
-			free(w);
-			return NULL;
-		}
-		return failed(w, path);
-	}
-	return w;
+	return w->out->fd < 0 ? failed(w, path) : w;
 }
 
 /* --- CSV --- */
@@ -342,7 +335,8 @@ int counters_writer_close(struct counters_writer *w, int code)
 {
 	if (!w->path) {
 		code = out_close(w->out, code);
-		free(w);
+		w->out = NULL;
+		writer_free(w);
 		return code;
 	}
 	if (close(w->out->fd) < 0 && !w->out->error)
@@ -351,8 +345,6 @@ int counters_writer_close(struct counters_writer *w, int code)
 		log_error("cannot write '%s': %s", w->path, strerror(w->out->error));
 		code = EXIT_FAILED;
 	}
-	free(w->out);
-	free(w->path);
-	free(w);
+	writer_free(w);
 	return code;
 }
