@@ -303,10 +303,11 @@ static bool read_number(struct reader *r, struct expr_term *t)
 				  : fail(r, "the number behind '%s' is too large", t->value->path);
 }
 
-static bool read_for(struct reader *r, struct expr_term *t)
+static bool read_for(struct reader *r, const struct expr_term *t)
 {
 	size_t n = peek(r, "");
 	char word[WORD_BYTES];
+	uint64_t unused_ns;
 	const char *why;
 
 	if (!is_word(r, n, "for"))
@@ -315,7 +316,7 @@ static bool read_for(struct reader *r, struct expr_term *t)
 	skip_space(r);
 	n = peek(r, ":");
 	snprintf(word, sizeof(word), "%.*s", n < WORD_BYTES ? (int)n : WORD_BYTES - 1, r->at);
-	why = opt_parse_duration(word, &t->for_ns);
+	why = opt_parse_duration(word, &unused_ns);
 	if (why)
 		return fail(r, "for '%s': %s", word, why);
 	r->at += n;

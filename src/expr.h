@@ -11,8 +11,9 @@
  *
  *	gc.pause_p99_ms > 100ms and gc.count >= 10 or events.lost > 0
  *
- * VALUE is one of expr_spec().  A number without a unit has that of the value's name; one with a
- * unit is converted.  What was not recorded fulfils nothing.
+ * VALUE is one that expr_find() knows.  A number without a unit has that of the value's name; one
+ * with a unit is converted.  What was not recorded fulfils nothing.  "for" is understood, and
+ *refused: a report has one number for the whole recording.
  */
 
 #include <stdbool.h>
@@ -31,7 +32,6 @@ struct expr_term {
 	enum expr_op op;
 	double limit; /* in the value's unit */
 	bool or_before; /* a new group of terms begins here */
-	uint64_t for_ns; /* 0: none */
 	size_t begin, end; /* in the text */
 };
 
