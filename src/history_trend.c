@@ -30,11 +30,11 @@ static bool summarize(const struct trend_point *p, size_t count, struct summary 
 	}
 	for (size_t i = 0; i < count; i++)
 		v[i] = p[i].value;
-	*ret = (struct summary){ .median = trend_quantile(v, count, 0.5),
-				 .p95 = trend_quantile(v, count, 0.95),
-				 .least = v[0],
-				 .most = v[count - 1],
-				 .last = p[count - 1].value };
+	ret->median = trend_quantile(v, count, 0.5); /* puts them in order */
+	ret->p95 = trend_quantile(v, count, 0.95);
+	ret->least = v[0];
+	ret->most = v[count - 1];
+	ret->last = p[count - 1].value;
 	free(v);
 	return true;
 }
@@ -65,6 +65,15 @@ static void trend_json(struct history_job *job, const struct trend_point *p, siz
 	}
 	json_end(&j);
 	json_end(&j);
+}
+
+static void trend_csv(struct out *o, const struct trend_point *p, size_t count)
+{
+	char time[WHEN_BYTES];
+
+	out_text(o, "time,value\n");
+	for (size_t i = 0; i < count; i++)
+		out_printf(o, "%s,%.17g\n", when_text(p[i].time_ms, time), p[i].value);
 }
 
 static bool trend_text(struct history_job *job, const struct trend_point *p, size_t count,
@@ -119,26 +128,20 @@ int history_trend(struct history_job *job)
 	struct trend_point *p;
 	struct summary s;
 	size_t count;
-	bool ok;
+	bool ok = true;
 
 	if (!store_series(job->store, &job->filter, job->word, &p, &count))
 		return EXIT_FAILED;
 	if (!count)
 		return no_such_metric(job);
-	ok = summarize(p, count, &s);
-	if (ok && job->format == HISTORY_JSON) {
+	if (job->format == HISTORY_CSV)
+		trend_csv(job->out, p, count);
+	else
+		ok = summarize(p, count, &s);
+	if (ok && job->format == HISTORY_JSON)
 		trend_json(job, p, count, &s);
-	} else if (ok && job->format == HISTORY_CSV) {
-		out_text(job->out, "time,value\n");
-		for (size_t i = 0; i < count; i++) {
-			char time[WHEN_BYTES];
-
-			out_printf(job->out, "%s,%.17g\n", when_text(p[i].time_ms, time),
-				   p[i].value);
-		}
-	} else if (ok) {
+	else if (ok && job->format == HISTORY_TEXT)
 		ok = trend_text(job, p, count, &s);
-	}
 	free(p);
 	return ok ? EXIT_DONE : EXIT_FAILED;
 }

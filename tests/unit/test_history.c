@@ -197,6 +197,7 @@ static void test_trend(void **state)
 	struct history_job job = { .format = HISTORY_TEXT,
 				   .filter = { .name = "Shop", .begin_ms = INT64_MIN },
 				   .word = "method:Shop.Price.Sum" };
+	double least = INFINITY, most = -INFINITY;
 	char *text;
 
 	(void)state;
@@ -209,6 +210,18 @@ static void test_trend(void **state)
 	text = say(history_trend, &job);
 	assert_int_equal(count_of(text, "\n"), 337);
 	assert_int_equal(strncmp(text, "time,value\n2026-11-02T00:00:00Z,", 32), 0);
+	for (const char *p = strchr(text, '\n'); p[1]; p = strchr(p + 1, '\n')) {
+		double v = number_after(p, ",");
+
+		least = fmin(least, v);
+		most = fmax(most, v);
+	}
+	free(text);
+	job.format = HISTORY_JSON;
+	text = say(history_trend, &job);
+	assert_true(number_after(text, "\"min\": ") == least);
+	assert_true(number_after(text, "\"max\": ") == most);
+	assert_true(number_after(text, "\"median\": ") > least);
 	free(text);
 }
 
