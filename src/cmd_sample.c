@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <uv.h>
 
 #include "src/collect_request.h"
 #include "src/command.h"
@@ -125,14 +126,6 @@ static void catch_signals(void)
 	sigprocmask(SIG_UNBLOCK, &set, NULL); /* collect has left them blocked */
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
-}
-
 static void sleep_until(uint64_t when_ns)
 {
 	struct timespec ts = { (time_t)(when_ns / SECOND), (long)(when_ns % SECOND) };
@@ -159,7 +152,7 @@ static int loop(struct store *store, const struct sample_args *args,
 		const struct sample_settings *settings)
 {
 	struct sample_result all = { 0 };
-	uint64_t begin = now_ns(), due = begin, rounds = 0, missed_all = 0;
+	uint64_t begin = uv_hrtime(), due = begin, rounds = 0, missed_all = 0;
 
 	for (;;) {
 		uint64_t missed;
@@ -177,7 +170,7 @@ static int loop(struct store *store, const struct sample_args *args,
 		if (!args->every_ns || all.interrupted || stopped ||
 		    (args->count && rounds == args->count))
 			break;
-		due = sample_next(begin, args->every_ns, now_ns(),
+		due = sample_next(begin, args->every_ns, uv_hrtime(),
 				  (due - begin) / args->every_ns + 1, &missed);
 		missed_all += missed;
 	}

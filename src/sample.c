@@ -87,8 +87,6 @@ static void find_build(const struct process *p, char *ret, size_t size)
 	const char *begin;
 
 	*ret = 0;
-	if (p->target->foreign)
-		return;
 	if (end && (end[4] == 0 || end[4] == ' ')) {
 		for (begin = end; begin > line && begin[-1] != ' '; begin--)
 			;
