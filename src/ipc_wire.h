@@ -26,6 +26,8 @@ enum {
 	IPC_MAX_MESSAGE = 65535,
 	IPC_MAX_PROVIDERS = 1000,
 	IPC_COOKIE_BYTES = 16,
+	IPC_ADVERTISE_BYTES = 34, /* see port_server.h */
+	IPC_ADVERTISE_COOKIE_AT = 8,
 };
 
 enum ipc_set {

@@ -10,15 +10,13 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+#include <uv.h>
 
 #include "src/ipc_wire.h"
 
 enum {
-	ADVERTISE_BYTES = 34,
 	ADVERTISE_MS = 250,
-	COOKIE_AT = 8,
 	GRACE_MS = 2000, /* a runtime looks for its port at least twice a second */
 	MAX_GUESTS = 128,
 	OVER = 0, /* instead of a pid */
@@ -47,10 +45,7 @@ struct guard {
 
 static int64_t now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return (int64_t)(uv_hrtime() / 1000000);
 }
 
 static bool read_advertise(int fd, uint8_t *buf)
@@ -58,19 +53,19 @@ static bool read_advertise(int fd, uint8_t *buf)
 	int64_t end = now_ms() + ADVERTISE_MS, left;
 	size_t len = 0;
 
-	while (len < ADVERTISE_BYTES && (left = end - now_ms()) > 0) {
+	while (len < IPC_ADVERTISE_BYTES && (left = end - now_ms()) > 0) {
 		struct pollfd ready = { .fd = fd, .events = POLLIN };
 		ssize_t n;
 
 		if (poll(&ready, 1, (int)left) <= 0)
 			continue;
-		n = recv(fd, buf + len, ADVERTISE_BYTES - len, MSG_DONTWAIT);
+		n = recv(fd, buf + len, IPC_ADVERTISE_BYTES - len, MSG_DONTWAIT);
 		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 			return false;
 		if (n > 0)
 			len += (size_t)n;
 	}
-	return len == ADVERTISE_BYTES;
+	return len == IPC_ADVERTISE_BYTES;
 }
 
 /* False: it was not seen before. */
@@ -99,14 +94,14 @@ static bool keep(struct guard *g, const uint8_t *cookie, int fd)
 
 static void welcome(struct guard *g)
 {
-	uint8_t advertise[ADVERTISE_BYTES];
+	uint8_t advertise[IPC_ADVERTISE_BYTES];
 	int fd = accept4(g->listening, NULL, NULL, SOCK_CLOEXEC);
 
 	if (fd < 0)
 		return;
 	if (!read_advertise(fd, advertise))
 		close(fd);
-	else if (!keep(g, advertise + COOKIE_AT, fd))
+	else if (!keep(g, advertise + IPC_ADVERTISE_COOKIE_AT, fd))
 		(void)!send(fd, g->resume, g->resume_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

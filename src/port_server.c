@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 enum {
-	ADVERTISE_BYTES = 34,
 	ADVERTISE_MS = 2000, /* it writes at once; a loaded machine may be slow all the same */
 	MAX_READING = 256, /* connections that have not advertised yet */
 	MAX_PEERS = 65536,
@@ -25,7 +24,7 @@ struct port_conn {
 	uv_poll_t poll;
 	uv_timer_t timer;
 	int fd; /* -1: handed on */
-	uint8_t in[ADVERTISE_BYTES];
+	uint8_t in[IPC_ADVERTISE_BYTES];
 	size_t len;
 	unsigned handles;
 	struct port_conn *next;
@@ -190,7 +189,7 @@ static void take_advertise(struct port_conn *c)
 		drop(c);
 		return;
 	}
-	memcpy(like.cookie, c->in + 8, sizeof(like.cookie));
+	memcpy(like.cookie, c->in + IPC_ADVERTISE_COOKIE_AT, sizeof(like.cookie));
 	for (size_t i = 0; i < 8; i++)
 		like.told_pid |= (uint64_t)c->in[24 + i] << (8 * i);
 	like.pid = s->address->path ? peer_pid(c->fd) : 0;
