@@ -13,8 +13,8 @@ import termios
 import time
 
 from flood import flood
-from live import (LONG, PROGRAM, Running, check, done, events, freeze, in_process_sessions, part_file, parts, run,
-                  scratch, shop, wait_until)
+from live import (LONG, PROGRAM, Running, check, cpu_ticks, done, events, freeze,
+                  in_process_sessions, part_file, parts, run, scratch, shop, wait_until)
 
 RUNTIME = "Microsoft-Windows-DotNETRuntime"
 SAMPLER = "Microsoft-DotNETCore-SampleProfiler"
@@ -183,12 +183,6 @@ def target_goes_on(folder):
         result = r.finish()
         check(result.code == 0, "stopped: ends well afterwards", result)
         check(in_process_sessions(app) == 0, "stopped: no session is left open")
-
-
-def cpu_ticks(pid):
-    with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
-        words = f.read().rsplit(")", 1)[1].split()
-    return int(words[11]) + int(words[12])
 
 
 def duration_under_load(folder):

@@ -14,8 +14,8 @@ import struct
 import subprocess
 import time
 
-from live import (LONG, PROGRAM, Running, check, done, events, freeze, in_process_sessions, parts,
-                  recorded, run, scratch, shop, sockets, wait_until)
+from live import (LONG, PROGRAM, Running, check, cpu_ticks, done, events, freeze,
+                  in_process_sessions, parts, recorded, run, scratch, shop, sockets, wait_until)
 
 # Every event there is.
 STORM = "Microsoft-Windows-DotNETRuntime:ffffffffff:5,Microsoft-DotNETCore-SampleProfiler:0:4"
@@ -68,12 +68,6 @@ def stands_still(app):
             return False
         time.sleep(0.1)
     return True
-
-
-def cpu_ticks(pid):
-    with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
-        words = f.read().rsplit(")", 1)[1].split()
-    return int(words[11]) + int(words[12])
 
 
 def stopped_target(folder, app):

@@ -118,6 +118,23 @@ def is_frozen(pid):
     return bool(states) and all(s == "T" for s in states)
 
 
+def child_of(pid):
+    """Its first child, or None."""
+    try:
+        with open("/proc/%d/task/%d/children" % (pid, pid), encoding="utf-8") as f:
+            children = f.read().split()
+        return int(children[0]) if children else None
+    except OSError:
+        return None
+
+
+def cpu_ticks(pid):
+    """Of processor time, in user mode and in the kernel."""
+    with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
+        words = f.read().rsplit(")", 1)[1].split()
+    return int(words[11]) + int(words[12])
+
+
 def freeze(pid):
     """SIGSTOP, and wait until every thread has stopped."""
     os.kill(pid, signal.SIGSTOP)

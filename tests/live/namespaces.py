@@ -9,20 +9,11 @@ import shutil
 import socket
 import subprocess
 
-from live import (PROGRAM, App, Result, check, done, events, parts, recorded, run, scratch, shop, skip, sockets,
-                  wait_until, workload)
+from live import (PROGRAM, App, Result, check, child_of, done, events, parts, recorded, run, scratch,
+                  shop, skip, sockets, wait_until, workload)
 
 SHOP = os.path.join(workload("net10"), "shop")
 NOBODY = 65534
-
-
-def child_of(pid):
-    try:
-        with open("/proc/%d/task/%d/children" % (pid, pid), encoding="utf-8") as f:
-            children = f.read().split()
-        return int(children[0]) if children else None
-    except OSError:
-        return None
 
 
 def processes():

@@ -9,8 +9,8 @@ import shutil
 import signal
 import subprocess
 
-from live import (PROGRAM, App, check, done, freeze, parts, run, scratch, shop, skip, wait_until,
-                  workload)
+from live import (PROGRAM, App, check, child_of, done, freeze, parts, run, scratch, shop, skip,
+                  wait_until, workload)
 
 VERSIONS = {"net31": "3.1.", "net8": "8.", "net9": "9.", "net10": "10.", "net11": "11.",
             "aot10": "10."}
@@ -139,15 +139,6 @@ def namespaces(folder):
 def traceable(pid):
     p = processes().get(pid)
     return p if p and p["traceable"] else None
-
-
-def child_of(pid):
-    try:
-        with open("/proc/%d/task/%d/children" % (pid, pid), encoding="utf-8") as f:
-            children = f.read().split()
-        return int(children[0]) if children else None
-    except OSError:
-        return None
 
 
 if __name__ == "__main__":
