@@ -41,6 +41,11 @@ _drdotnet_trace()
 		mapfile -t COMPREPLY < <(compgen -W "collect" -- "$current")
 		return
 	fi
+	if [[ $command == history && $COMP_CWORD == 2 ]]; then
+		words="list show trend top regressions mark export"
+		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+		return
+	fi
 	if [[ $command == process ]]; then
 		words="info env resume dump perfmap"
 		[[ $previous == perfmap ]] && words="on off"
