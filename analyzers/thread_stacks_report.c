@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analyzers/grow.h"
+#include "analyzers/spread.h"
 #include "analyzers/thread_stacks_internal.h"
 
 #define MS	   UINT64_C(1000000)
@@ -22,7 +23,7 @@ enum doing { DOING_RUNNING, DOING_READY, DOING_WAITING, DOING_STOPPED, DOING_UNK
 
 /* One thread: sampled, or known to the system, or both. */
 struct row {
-	const struct sampled_thread *sampled; /* NULL: no managed code on its stack */
+	const struct an_last_sample *sampled; /* NULL: no managed code on its stack */
 	const struct an_os_thread *os; /* NULL: not known */
 	const struct an_thread_id *id; /* NULL: not known */
 	const struct an_value *lock; /* the lock it waits for, by events; NULL: none */
@@ -56,7 +57,7 @@ static bool is_idle(const struct row *r)
 }
 
 /* Only the stack tells, and what the runtime says of the place where it was stopped. */
-static enum doing by_sample(const struct thread_stacks *t, const struct sampled_thread *s)
+static enum doing by_sample(const struct thread_stacks *t, const struct an_last_sample *s)
 {
 	bool managed = s->managed && t->shared->runtime_major != RUNTIME_9;
 
@@ -213,24 +214,24 @@ static int compare(const void *a, const void *b)
 }
 
 /* Those that were sampled and have not ended, then those that only the system knows. */
-static size_t collect(const struct thread_stacks *t, struct row *rows, const struct nt_idmap *seen)
+static size_t collect(const struct thread_stacks *t, struct row *rows)
 {
 	const struct an_input *in = t->shared->input;
 	size_t n = 0;
 
-	for (size_t i = 0; i < t->count; i++) {
-		const struct sampled_thread *s = &t->threads[i];
+	for (size_t i = 0; i < t->samples.count; i++) {
+		const struct an_last_sample *s = &t->samples.rows[i];
 		const struct an_thread_id *id = an_thread_by_os(&t->ids, s->id);
 		const struct an_os_thread *os = an_find_os_thread(t->shared, s->id);
 
-		if (in->threads
-			    ? !os
-			    : (id && id->ended) || an_ns_between(s->last_ns, t->last_ns) > GONE_NS)
+		if (in->threads ? !os
+				: (id && id->ended) ||
+					  an_ns_between(s->last_ns, t->samples.last_ns) > GONE_NS)
 			continue;
 		rows[n++] = (struct row){ .sampled = s, .os = os, .thread = s->id };
 	}
 	for (size_t i = 0; i < in->thread_count && n < MAX_ROWS; i++)
-		if (nt_idmap_get(seen, in->threads[i].id) == NT_IDMAP_NONE)
+		if (nt_idmap_get(&t->samples.by_id, in->threads[i].id) == NT_IDMAP_NONE)
 			rows[n++] =
 				(struct row){ .os = &in->threads[i], .thread = in->threads[i].id };
 	return n;
@@ -246,10 +247,10 @@ enum nt_status thread_stacks_report(struct thread_stacks *t, struct an_report *o
 
 	if (st < 0)
 		return st;
-	rows = an_mem_array(al, t->count + t->shared->input->thread_count, sizeof(*rows));
+	rows = an_mem_array(al, t->samples.count + t->shared->input->thread_count, sizeof(*rows));
 	if (!rows)
 		return NT_ENOMEM;
-	n = collect(t, rows, &t->by_id);
+	n = collect(t, rows);
 	st = find_locks(t, rows, n, out);
 	for (size_t i = 0; i < n; i++)
 		complete(t, &rows[i]);

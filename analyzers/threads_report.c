@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "analyzers/grow.h"
+#include "analyzers/spread.h"
 #include "analyzers/stacks.h"
 #include "analyzers/threads_internal.h"
 
@@ -41,21 +42,21 @@ struct groups {
 	size_t alive; /* threads that were sampled at the end */
 };
 
-static bool is_alive(const struct threads *t, const struct seen_thread *s,
+static bool is_alive(const struct threads *t, const struct an_last_sample *s,
 		     const struct an_thread_id *id)
 {
-	return an_ns_between(s->last_ns, t->last_sample_ns) <= ALIVE_NS && !(id && id->ended);
+	return an_ns_between(s->last_ns, t->samples.last_ns) <= ALIVE_NS && !(id && id->ended);
 }
 
 /* The pool's and the runtime's own threads wait because there is nothing to do. */
-static bool is_housekeeping(const struct threads *t, const struct seen_thread *s,
+static bool is_housekeeping(const struct threads *t, const struct an_last_sample *s,
 			    const struct an_thread_id *id)
 {
 	return (id && id->flags & (AN_THREAD_GC | AN_THREAD_FINALIZER | AN_THREAD_POOL)) ||
 	       an_stack_pool(&t->stacks, s->node);
 }
 
-static bool is_new(const struct threads *t, const struct seen_thread *s,
+static bool is_new(const struct threads *t, const struct an_last_sample *s,
 		   const struct an_thread_id *id, int64_t first_ns)
 {
 	if (t->recorded)
@@ -64,7 +65,7 @@ static bool is_new(const struct threads *t, const struct seen_thread *s,
 }
 
 /* It waits, and has done so from (nearly) the moment it was first seen. */
-static bool is_parked(const struct threads *t, const struct seen_thread *s)
+static bool is_parked(const struct threads *t, const struct an_last_sample *s)
 {
 	return an_ns_between(s->first_ns, s->since_ns) <= SETTLE_NS &&
 	       (s->waits_by_event || an_stack_waits(&t->stacks, s->node));
@@ -88,10 +89,10 @@ static struct group *find_group(const struct threads *t, struct groups *g,
 	return &rows[g->count++];
 }
 
-static void join(const struct threads *t, struct group *g, const struct seen_thread *s,
+static void join(const struct threads *t, struct group *g, const struct an_last_sample *s,
 		 const struct an_thread_id *id, bool created)
 {
-	uint64_t ns = an_ns_between(s->since_ns, t->last_sample_ns);
+	uint64_t ns = an_ns_between(s->since_ns, t->samples.last_ns);
 
 	if (!g->threads)
 		g->node = s->node;
@@ -108,8 +109,8 @@ static void join(const struct threads *t, struct group *g, const struct seen_thr
 /* Threads that ended, or do something: alike ones may well be of use. */
 static void count_ended(const struct threads *t, struct groups *g)
 {
-	for (size_t i = 0; i < t->seen_count; i++) {
-		const struct seen_thread *s = &t->seen[i];
+	for (size_t i = 0; i < t->samples.count; i++) {
+		const struct an_last_sample *s = &t->samples.rows[i];
 		const struct an_thread_id *id = an_thread_by_os(&t->ids, s->id);
 		const struct an_method *start;
 
@@ -132,14 +133,14 @@ static int compare_groups(const void *a, const void *b)
 
 static enum nt_status find_groups(const struct threads *t, struct groups *g)
 {
-	int64_t first_ns = t->seen_count ? t->seen[0].first_ns : 0;
+	int64_t first_ns = t->samples.count ? t->samples.rows[0].first_ns : 0;
 
 	*g = (struct groups){ 0 };
-	for (size_t i = 0; i < t->seen_count; i++)
-		if (t->seen[i].first_ns < first_ns)
-			first_ns = t->seen[i].first_ns;
-	for (size_t i = 0; i < t->seen_count; i++) {
-		const struct seen_thread *s = &t->seen[i];
+	for (size_t i = 0; i < t->samples.count; i++)
+		if (t->samples.rows[i].first_ns < first_ns)
+			first_ns = t->samples.rows[i].first_ns;
+	for (size_t i = 0; i < t->samples.count; i++) {
+		const struct an_last_sample *s = &t->samples.rows[i];
 		const struct an_thread_id *id = an_thread_by_os(&t->ids, s->id);
 		const struct an_method *start;
 		struct group *row;
@@ -193,7 +194,7 @@ static void add_lists(const struct threads *t, const struct groups *g, struct an
 	size_t top = t->shared->options.top;
 	struct an_value *leaked, *parked;
 
-	if (!t->sampled) {
+	if (!t->samples.count) {
 		an_add_null(v, "leaked");
 		an_add_null(v, "parked");
 		return;
@@ -218,14 +219,14 @@ static void add_section(const struct threads *t, const struct groups *g, struct 
 	an_add_known(v, "created", t->recorded, t->ids.created);
 	an_add_known(v, "ended", t->recorded, t->ids.ended);
 	an_add_known(v, "alive_at_end", t->ids.at_end > 0, t->ids.at_end);
-	an_add_known(v, "sampled_at_end", t->sampled, g->alive);
+	an_add_known(v, "sampled_at_end", t->samples.count, g->alive);
 	if (t->recorded && observed >= (int64_t)MIN_RATE_NS)
 		an_add_double(v, "growth_per_minute", net * 60e9 / (double)observed, 1);
 	else
 		an_add_null(v, "growth_per_minute");
 	add_lists(t, g, v);
-	if (t->dropped || t->ids.dropped)
-		an_add_uint(v, "not_followed", t->dropped + t->ids.dropped);
+	if (t->samples.dropped || t->ids.dropped)
+		an_add_uint(v, "not_followed", t->samples.dropped + t->ids.dropped);
 }
 
 /* --- findings --- */
