@@ -108,6 +108,8 @@ bool proc_read_stat(const char *root, int32_t pid, struct proc_stat *ret)
 	}
 	st.parent = (int32_t)strtol(stat_field(close + 2, 2), NULL, 10);
 	st.start_ticks = strtoull(start, NULL, 10);
+	st.cpu_ticks = strtoull(stat_field(close + 2, 12), NULL, 10) +
+		       strtoull(stat_field(close + 2, 13), NULL, 10);
 	st.threads = strtoull(threads, NULL, 10);
 	st.kernel_thread = (strtoul(flags, NULL, 10) & KTHREAD) != 0;
 	if (code && st.state == 'Z') {

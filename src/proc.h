@@ -23,11 +23,13 @@ struct proc_stat {
 	int32_t parent;
 	uint64_t threads;
 	uint64_t start_ticks; /* since boot, 1/sysconf(_SC_CLK_TCK) s */
+	uint64_t cpu_ticks; /* used so far: user and system */
 	bool kernel_thread;
 	bool have_exit_code;
 	int exit_code; /* as from wait(2); only of a process in state Z */
 };
 
+/* A thread has the same entry in the root PROC_ROOT/PID/task. */
 bool proc_read_stat(const char *root, int32_t pid, struct proc_stat *ret);
 
 /*

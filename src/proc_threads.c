@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "src/proc.h"
@@ -17,18 +16,6 @@ void proc_threads_done(struct proc_threads *t)
 {
 	free(t->rows);
 	*t = (struct proc_threads){ 0 };
-}
-
-/* The n-th word (from 1) of what stands behind the name in parentheses, as a number. */
-static uint64_t word(const char *rest, unsigned n)
-{
-	while (n-- > 1) {
-		rest = strchr(rest, ' ');
-		if (!rest)
-			return 0;
-		rest++;
-	}
-	return strtoull(rest, NULL, 10);
 }
 
 static uint64_t ticks_to_ns(uint64_t ticks)
@@ -42,58 +29,29 @@ static uint64_t ticks_to_ns(uint64_t ticks)
 	return ns;
 }
 
-/* Times in /proc/PID/task/TID/stat are in hundredths of a second; schedstat has nanoseconds. */
-static uint64_t read_cpu_ns(const char *root, int32_t pid, const char *task, const char *rest)
+/* Times in stat are in hundredths of a second; schedstat has nanoseconds. */
+static uint64_t read_cpu_ns(const char *tasks, int32_t tid, uint64_t ticks)
 {
-	enum { UTIME = 12, STIME = 13 };
-	char name[64], *text;
-	uint64_t ns = 0;
+	char *text = proc_read_file(tasks, tid, "schedstat", MAX_TEXT, NULL);
+	uint64_t ns = text ? strtoull(text, NULL, 10) : 0;
 
-	snprintf(name, sizeof(name), "task/%s/schedstat", task);
-	text = proc_read_file(root, pid, name, MAX_TEXT, NULL);
-	if (text)
-		ns = strtoull(text, NULL, 10);
 	free(text);
-	return ns ? ns : ticks_to_ns(word(rest, UTIME) + word(rest, STIME));
+	return ns ? ns : ticks_to_ns(ticks);
 }
 
-static uint64_t read_inner_id(const char *root, int32_t pid, const char *task, uint64_t dflt)
+static bool read_one(struct proc_thread *ret, const char *tasks, int32_t tid, bool inner)
 {
-	char name[64], *text;
-	int32_t id;
+	struct proc_stat st;
 
-	snprintf(name, sizeof(name), "task/%s/status", task);
-	text = proc_read_file(root, pid, name, MAX_TEXT, NULL);
-	id = text ? proc_find_ns_pid(text, 0) : 0;
-	free(text);
-	return id ? (uint64_t)id : dflt;
-}
-
-static bool read_one(struct proc_thread *ret, const char *root, int32_t pid, const char *task,
-		     bool inner)
-{
-	enum { START_TIME = 20 };
-	char name[64], *text, *open, *close;
-
-	snprintf(name, sizeof(name), "task/%s/stat", task);
-	text = proc_read_file(root, pid, name, MAX_TEXT, NULL);
-	open = text ? strchr(text, '(') : NULL;
-	close = text ? strrchr(text, ')') : NULL; /* a name may hold any character */
-	if (!open || !close || close < open || close[1] != ' ' || !close[2]) {
-		free(text);
+	if (!proc_read_stat(tasks, tid, &st))
 		return false;
-	}
-	*close = '\0';
 	*ret = (struct proc_thread){
-		.id = strtoull(task, NULL, 10),
-		.start_ticks = word(close + 2, START_TIME),
-		.state = close[2],
-		.cpu_ns = read_cpu_ns(root, pid, task, close + 2),
+		.id = (uint64_t)(inner ? proc_read_ns_pid(tasks, tid) : tid),
+		.start_ticks = st.start_ticks,
+		.state = st.state,
+		.cpu_ns = read_cpu_ns(tasks, tid, st.cpu_ticks),
 	};
-	snprintf(ret->name, sizeof(ret->name), "%s", open + 1);
-	free(text);
-	if (inner)
-		ret->id = read_inner_id(root, pid, task, ret->id);
+	snprintf(ret->name, sizeof(ret->name), "%.*s", PROC_THREAD_NAME - 1, st.comm);
 	return true;
 }
 
@@ -118,7 +76,9 @@ bool proc_threads_read(struct proc_threads *ret, const char *root, int32_t pid)
 	if (!dir)
 		return false;
 	while ((de = readdir(dir)) != NULL) {
-		if (de->d_name[0] < '1' || de->d_name[0] > '9' || strlen(de->d_name) > 20)
+		long tid = strtol(de->d_name, NULL, 10);
+
+		if (tid < 1 || tid > INT32_MAX)
 			continue;
 		if (ret->count == PROC_THREADS_MAX) {
 			ret->cut = true;
@@ -136,7 +96,7 @@ bool proc_threads_read(struct proc_threads *ret, const char *root, int32_t pid)
 			ret->rows = more;
 			cap = want;
 		}
-		if (read_one(&ret->rows[ret->count], root, pid, de->d_name, inner))
+		if (read_one(&ret->rows[ret->count], path, (int32_t)tid, inner))
 			ret->count++;
 	}
 	closedir(dir);
