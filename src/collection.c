@@ -526,14 +526,9 @@ static void on_walk_ready(void *ctx, bool answers)
 static void on_walked(void *ctx, unsigned number, const struct heap_walk_facts *facts)
 {
 	struct collection *c = ctx;
-	char pause[64] = "for a time that is not known";
 
-	if (!may_say(c))
-		return;
-	if (facts->pause_ns >= 0)
-		snprintf(pause, sizeof(pause), "for %.1f ms", (double)facts->pause_ns / 1e6);
-	log_info("heap walk %u of %u: %" PRIu64 " objects; the process stood still %s", number,
-		 c->settings->heap_walks, facts->objects, pause);
+	if (may_say(c))
+		heap_walk_say(number, c->settings->heap_walks, facts);
 }
 
 static void on_walks_done(void *ctx, enum heap_walk_why why)
@@ -542,9 +537,7 @@ static void on_walks_done(void *ctx, enum heap_walk_why why)
 
 	if (why != HEAP_WALK_DONE) {
 		collect_progress_clear(c->settings->quiet);
-		log_error(why == HEAP_WALK_TIMEOUT
-				  ? "the heap was not walked in time; what came is reported"
-				  : "the heap was not walked again: the process did not answer");
+		log_error("%s", heap_walk_describe(why));
 		c->facts.heap_failed = true;
 	}
 	if (c->settings->heap_only && !c->facts.stop_ns)
@@ -553,7 +546,6 @@ static void on_walks_done(void *ctx, enum heap_walk_why why)
 
 static const struct heap_walk_events walk_events = { on_walk_ready, on_walked, on_walks_done };
 
-/* Each walk stops the process: that is said before. */
 static bool start_walks(struct collection *c)
 {
 	const struct collect_settings *s = c->settings;
@@ -566,10 +558,7 @@ static bool start_walks(struct collection *c)
 	const char **sockets = borrow_sockets(c, &config.socket_count);
 
 	if (may_say(c))
-		log_info("the heap is walked %s: %s a full collection, for which the whole process "
-			 "stands still",
-			 s->heap_walks == 1 ? "once" : "twice, 2 s apart",
-			 s->heap_walks == 1 ? "that is" : "each is");
+		heap_walk_announce(s->heap_walks, "");
 	config.sockets = sockets;
 	if (sockets)
 		c->walk = heap_walk_start(c->loop, &config, &walk_events, c);

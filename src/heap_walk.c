@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/heap_walk.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "nettrace/nettrace.h"
+#include "src/log.h"
 #include "src/providers.h"
 #include "src/session.h"
 
@@ -359,4 +362,31 @@ struct heap_walk *heap_walk_start(uv_loop_t *loop, const struct heap_walk_config
 		return w;
 	heap_walk_close(w);
 	return NULL;
+}
+
+/* --- for people --- */
+
+void heap_walk_announce(unsigned walks, const char *more)
+{
+	log_info("the heap is walked %s: %s a full collection, for which the whole process stands "
+		 "still%s",
+		 walks == 1 ? "once" : "twice, 2 s apart", walks == 1 ? "that is" : "each is",
+		 more);
+}
+
+void heap_walk_say(unsigned number, unsigned walks, const struct heap_walk_facts *facts)
+{
+	char pause[64] = "for a time that is not known";
+
+	if (facts->pause_ns >= 0)
+		snprintf(pause, sizeof(pause), "for %.1f ms", (double)facts->pause_ns / 1e6);
+	log_info("heap walk %u of %u: %" PRIu64 " objects; the process stood still %s", number,
+		 walks, facts->objects, pause);
+}
+
+const char *heap_walk_describe(enum heap_walk_why why)
+{
+	return why == HEAP_WALK_TIMEOUT
+		       ? "the heap was not walked in time; what came is reported"
+		       : "the heap was not walked again: the process did not answer";
 }

@@ -81,4 +81,12 @@ unsigned heap_walk_progress(const struct heap_walk *w, uint64_t *ret_objects);
 /* No more callbacks; the memory goes later. */
 void heap_walk_close(struct heap_walk *w);
 
+/* --- for people, on standard error --- */
+
+/* Each walk stops the process: that is said before.  more: behind it, or "". */
+void heap_walk_announce(unsigned walks, const char *more);
+void heap_walk_say(unsigned number, unsigned walks, const struct heap_walk_facts *facts);
+/* Why there is no more of it; not for HEAP_WALK_DONE. */
+const char *heap_walk_describe(enum heap_walk_why why);
+
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/stack_session.h"
 
-#include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "src/heap_walk.h"
@@ -235,15 +233,10 @@ static void on_walk_ready(void *ctx, bool answers)
 static void on_walked(void *ctx, unsigned number, const struct heap_walk_facts *facts)
 {
 	struct stack_session *s = ctx;
-	char pause[64] = "for a time that is not known";
 
 	s->result->walked = number;
-	if (s->config->quiet)
-		return;
-	if (facts->pause_ns >= 0)
-		snprintf(pause, sizeof(pause), "for %.1f ms", (double)facts->pause_ns / 1e6);
-	log_info("heap walk %u of %u: %" PRIu64 " objects; the process stood still %s", number,
-		 s->config->heap_walks, facts->objects, pause);
+	if (!s->config->quiet)
+		heap_walk_say(number, s->config->heap_walks, facts);
 }
 
 /* Closed when the session is: it may be in the middle of a push. */
@@ -253,9 +246,7 @@ static void on_walks_done(void *ctx, enum heap_walk_why why)
 
 	s->walks_over = true;
 	if (why != HEAP_WALK_DONE)
-		log_warn(why == HEAP_WALK_TIMEOUT
-				 ? "the heap was not walked in time; what came is reported"
-				 : "the heap was not walked again: the process did not answer");
+		log_warn("%s", heap_walk_describe(why));
 }
 
 static const struct heap_walk_events walk_events = { on_walk_ready, on_walked, on_walks_done };
@@ -272,10 +263,7 @@ static bool start_walks(struct stack_session *s)
 	};
 
 	if (!s->config->quiet)
-		log_info("the heap is walked %s: %s a full collection, for which the whole process "
-			 "stands still; --no-heap leaves that out",
-			 config.walks == 1 ? "once" : "twice, 2 s apart",
-			 config.walks == 1 ? "that is" : "each is");
+		heap_walk_announce(config.walks, "; --no-heap leaves that out");
 	if (sockets)
 		s->walk = heap_walk_start(&s->loop, &config, &walk_events, s);
 	free(sockets);
