@@ -54,11 +54,6 @@ void gc_heap_stats(struct gc *g, const struct nt_event *ev)
 		g->finalizers.survivors_max = c->finalizable;
 }
 
-static uint64_t take_pointer(struct nt_span *s, size_t pointer)
-{
-	return pointer == 4 ? nt_u32(s) : nt_u64(s);
-}
-
 /*
  * How much generation 0 and the heaps of large and pinned objects have grown since the collection
  * before: what was allocated meanwhile.  A background collection frees large objects in between,
@@ -109,7 +104,7 @@ void gc_per_heap(struct gc *g, const struct nt_event *ev)
 		uint64_t v[POINTERS_A_GENERATION];
 
 		for (size_t k = 0; k < POINTERS_A_GENERATION; k++)
-			v[k] = take_pointer(&s, pointer);
+			v[k] = nt_pointer(&s, pointer);
 		sizes[i] = (struct gc_sizes){ .before = v[0],
 					      .free_before = v[1] + v[2],
 					      .after = v[3],

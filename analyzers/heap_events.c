@@ -42,7 +42,6 @@ struct an_heap_events {
 	uint64_t ages, dropped;
 	/* the collection that began last and has not ended */
 	bool in_gc;
-	uint64_t gc_thread;
 	int64_t gc_ns;
 	uint32_t gc, gc_generation, gc_reason, gc_type;
 };
@@ -113,24 +112,9 @@ bool an_heap_events_wants(const struct nt_event_def *def)
 	}
 }
 
-const struct an_heap_types *an_heap_events_types(const struct an_heap_events *h)
-{
-	return &h->types;
-}
-
 uint64_t an_heap_events_dropped(const struct an_heap_events *h)
 {
 	return h->dropped;
-}
-
-uint64_t an_heap_events_objects(const struct an_heap_events *h)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < MAX_OPEN; i++)
-		if (h->open[i].used && h->open[i].graph.object_total > n)
-			n = h->open[i].graph.object_total;
-	return n;
 }
 
 /* --- walks --- */
@@ -247,17 +231,12 @@ static struct bulk open_bulk(const struct nt_event *ev)
 	return b;
 }
 
-static uint64_t take_pointer(struct nt_span *s, unsigned pointer_size)
-{
-	return pointer_size == 4 ? nt_u32(s) : nt_u64(s);
-}
-
 static enum nt_status add_nodes(struct an_heap_events *h, struct open_walk *w, struct bulk *b)
 {
 	enum nt_status st = NT_OK;
 
 	for (uint32_t i = 0; i < b->count && st == NT_OK; i++) {
-		uint64_t address = take_pointer(&b->s, w->graph.pointer_size);
+		uint64_t address = nt_pointer(&b->s, w->graph.pointer_size);
 		uint64_t bytes = nt_u64(&b->s);
 		uint64_t type_id = nt_u64(&b->s);
 		uint64_t edges = nt_u64(&b->s);
@@ -280,7 +259,7 @@ static enum nt_status add_edges(struct open_walk *w, struct bulk *b)
 	enum nt_status st = NT_OK;
 
 	for (uint32_t i = 0; i < b->count && st == NT_OK; i++) {
-		uint64_t target = take_pointer(&b->s, w->graph.pointer_size);
+		uint64_t target = nt_pointer(&b->s, w->graph.pointer_size);
 
 		nt_u32(&b->s); /* the field, always 0 */
 		if (b->s.bad) {
@@ -298,10 +277,10 @@ static enum nt_status add_roots(struct open_walk *w, struct bulk *b)
 	enum nt_status st = NT_OK;
 
 	for (uint32_t i = 0; i < b->count && st == NT_OK; i++) {
-		uint64_t address = take_pointer(&b->s, w->graph.pointer_size);
+		uint64_t address = nt_pointer(&b->s, w->graph.pointer_size);
 		unsigned kind = nt_u8(&b->s);
 		uint32_t flags = nt_u32(&b->s);
-		uint64_t id = take_pointer(&b->s, w->graph.pointer_size);
+		uint64_t id = nt_pointer(&b->s, w->graph.pointer_size);
 
 		if (b->s.bad) {
 			w->info.lost_roots++;
@@ -321,10 +300,10 @@ static enum nt_status add_weak(struct open_walk *w, struct bulk *b)
 	enum nt_status st = NT_OK;
 
 	for (uint32_t i = 0; i < b->count && st == NT_OK; i++) {
-		uint64_t key = take_pointer(&b->s, w->graph.pointer_size);
-		uint64_t value = take_pointer(&b->s, w->graph.pointer_size);
+		uint64_t key = nt_pointer(&b->s, w->graph.pointer_size);
+		uint64_t value = nt_pointer(&b->s, w->graph.pointer_size);
 
-		take_pointer(&b->s, w->graph.pointer_size);
+		nt_pointer(&b->s, w->graph.pointer_size);
 		if (b->s.bad) {
 			w->info.lost_weak++;
 			break;
@@ -455,7 +434,6 @@ static enum nt_status on_gc_start(struct an_heap_events *h, const struct nt_even
 	enum nt_status st = w ? end_walk(h, w, w->info.last_ns) : NT_OK;
 
 	h->in_gc = true;
-	h->gc_thread = ev->thread_id;
 	h->gc_ns = ev->time_ns;
 	h->gc = (uint32_t)nt_value_u64(v, n, "Count", 0);
 	h->gc_generation = (uint32_t)nt_value_u64(v, n, "Depth", 0);

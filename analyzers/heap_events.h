@@ -46,9 +46,6 @@ NT_MUST_CHECK enum nt_status an_heap_events_event(struct an_heap_events *h,
 						  const struct nt_event *ev);
 /* No more will come: walks that did not end are handed over as they are. */
 NT_MUST_CHECK enum nt_status an_heap_events_finish(struct an_heap_events *h);
-const struct an_heap_types *an_heap_events_types(const struct an_heap_events *h);
-/* Objects of the walk that is being read, for a line of progress. */
-uint64_t an_heap_events_objects(const struct an_heap_events *h);
 /* Walks that were dropped, as too many were mixed. */
 uint64_t an_heap_events_dropped(const struct an_heap_events *h);
 

@@ -8,7 +8,7 @@
 #include "analyzers/names.h"
 #include "analyzers/tasks_heap_internal.h"
 
-enum { GC_END = 2, RESTARTED = 3, SUSPENDING = 9, MOVED_RANGES = 22, TEXT_BYTES = 512 };
+enum { GC_END = 2, MOVED_RANGES = 22, TEXT_BYTES = 512 };
 
 static enum nt_status on_walk(void *ctx, const struct an_heapwalk *w, const struct an_heapgraph *g,
 			      const struct an_heap_types *types);
@@ -50,51 +50,31 @@ struct an_heap_tasks *an_heap_tasks_free(struct an_heap_tasks *h)
 
 bool an_heap_tasks_wants(const struct nt_event_def *def)
 {
-	if (def->provider_id == NT_PROV_RUNTIME &&
-	    (def->event_id == RESTARTED || def->event_id == SUSPENDING ||
-	     def->event_id == MOVED_RANGES))
+	if (def->provider_id == NT_PROV_RUNTIME && def->event_id == MOVED_RANGES)
 		return true;
-	return an_heap_events_wants(def);
+	return an_suspension_wants(def) || an_heap_events_wants(def);
 }
 
-/* The sampler suspends, too, and may be in the middle of it when a collection asks for its turn. */
 static void on_suspension(struct an_heap_tasks *h, const struct nt_event *ev)
 {
 	struct an_heap_walk_facts *facts = &h->walks[0].facts;
 
-	if (ev->def->event_id == SUSPENDING) {
-		struct nt_value v[4];
-		size_t n = nt_payload_read(ev, v, 4, NULL);
-
-		if (nt_value_u64(v, n, "Reason", 0) == 0) /* not for a collection */
-			return;
-		h->suspended = true;
-		h->suspend_thread = ev->thread_id;
-		h->suspend_ns = ev->time_ns;
-		return;
-	}
-	if (ev->thread_id != h->suspend_thread)
-		return;
-	if (h->suspended && h->walks[0].used && facts->pause_ns < 0 &&
-	    h->suspend_ns <= facts->info.begin_ns && facts->info.end_ns <= ev->time_ns)
-		facts->pause_ns = ev->time_ns - h->suspend_ns;
-	h->suspended = false;
+	if (an_suspension_ends(&h->suspension, ev) && h->walks[0].used && facts->pause_ns < 0 &&
+	    h->suspension.begin_ns <= facts->info.begin_ns && facts->info.end_ns <= ev->time_ns)
+		facts->pause_ns = ev->time_ns - h->suspension.begin_ns;
 }
 
 enum nt_status an_heap_tasks_event(struct an_heap_tasks *h, const struct nt_event *ev)
 {
 	enum nt_status st;
 
-	switch (ev->def->event_id) {
-	case SUSPENDING:
-	case RESTARTED:
+	if (an_suspension_wants(ev->def)) {
 		on_suspension(h, ev);
 		return NT_OK;
-	case MOVED_RANGES:
+	}
+	if (ev->def->event_id == MOVED_RANGES) {
 		th_moves_event(&h->moves, ev);
 		return NT_OK;
-	default:
-		break;
 	}
 	st = an_heap_events_event(h->events, ev);
 	if (ev->def->event_id == GC_END)
@@ -279,28 +259,22 @@ static enum nt_status on_walk(void *ctx, const struct an_heapwalk *w, const stru
 {
 	struct an_heap_tasks *h = ctx;
 	struct th_walk walk = { 0 };
-	bool full = an_heapwalk_is_full(w);
 	enum nt_status st;
 
-	if (h->walks[0].used && !full) {
-		h->ignored++;
+	if (h->walks[0].used && !an_heapwalk_is_full(w))
 		return NT_OK;
-	}
 	st = read_walk(h, &walk, w, g, types);
 	if (st < 0) {
 		drop_walk(&walk);
 		return st;
 	}
-	if (h->walks[0].used && !an_heapwalk_is_full(&h->walks[0].facts.info)) {
-		h->ignored++;
+	if (h->walks[0].used && !an_heapwalk_is_full(&h->walks[0].facts.info))
 		drop_walk(&h->walks[0]);
-	}
 	if (h->walks[1].used)
 		drop_walk(&h->walks[0]);
 	else
 		h->walks[1] = h->walks[0];
 	h->walks[0] = walk;
-	h->whole_walks += full;
 	if (!h->walks[1].used)
 		return th_moves_start(&h->moves, h->alloc, &h->walks[0].rows);
 	th_moves_commit(&h->moves);
@@ -345,16 +319,6 @@ enum nt_status an_heap_tasks_finish(struct an_heap_tasks *h)
 }
 
 /* --- asking --- */
-
-size_t an_heap_tasks_walks(const struct an_heap_tasks *h)
-{
-	return h->whole_walks;
-}
-
-uint64_t an_heap_tasks_objects(const struct an_heap_tasks *h)
-{
-	return an_heap_events_objects(h->events);
-}
 
 const struct an_heap_walk_facts *an_heap_tasks_facts(const struct an_heap_tasks *h, size_t i)
 {

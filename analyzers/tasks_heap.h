@@ -82,11 +82,6 @@ NT_MUST_CHECK enum nt_status an_heap_tasks_event(struct an_heap_tasks *h,
 /* No more events; compares the walks.  Needed before anything below is asked. */
 NT_MUST_CHECK enum nt_status an_heap_tasks_finish(struct an_heap_tasks *h);
 
-/* Walks of the whole heap that have ended so far; usable while events still come. */
-size_t an_heap_tasks_walks(const struct an_heap_tasks *h);
-/* Objects of the walk that is being read: for a line of progress. */
-uint64_t an_heap_tasks_objects(const struct an_heap_tasks *h);
-
 /* The newest walk: 0; the one it was compared with: 1; NULL when there is none. */
 const struct an_heap_walk_facts *an_heap_tasks_facts(const struct an_heap_tasks *h, size_t i);
 /* Chains of the newest walk, the worst first. */

@@ -8,6 +8,7 @@
  * (tasks_heap.c), and what is said of it (tasks_heap_report.c).
  */
 
+#include "analyzers/suspension.h"
 #include "analyzers/tasks_heap.h"
 
 enum th_kind {
@@ -156,13 +157,8 @@ struct an_heap_tasks {
 	/* The last two that are best: walks of the whole heap before others. */
 	struct th_walk walks[TH_WALKS]; /* the newest first */
 	struct th_moves moves; /* since the first of them */
-	size_t whole_walks;
-	uint64_t ignored; /* walks of a part of the heap, where there was a better one */
 	bool finished, compared;
-	/* the suspension of the runtime that goes on */
-	bool suspended;
-	int64_t suspend_ns;
-	uint64_t suspend_thread;
+	struct an_suspension suspension; /* of the runtime, that goes on */
 };
 
 #endif

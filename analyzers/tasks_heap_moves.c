@@ -63,11 +63,6 @@ static size_t lower_bound(const struct th_moves *m, uint64_t address)
 	return low;
 }
 
-static uint64_t take_pointer(struct nt_span *s, unsigned pointer_size)
-{
-	return pointer_size == 4 ? nt_u32(s) : nt_u64(s);
-}
-
 void th_moves_event(struct th_moves *m, const struct nt_event *ev)
 {
 	struct nt_span s = nt_span_of(ev->payload, ev->payload_bytes);
@@ -81,8 +76,8 @@ void th_moves_event(struct th_moves *m, const struct nt_event *ev)
 	count = nt_u32(&s);
 	nt_u16(&s);
 	for (uint32_t i = 0; i < count; i++) {
-		uint64_t from = take_pointer(&s, pointer_size);
-		uint64_t to = take_pointer(&s, pointer_size);
+		uint64_t from = nt_pointer(&s, pointer_size);
+		uint64_t to = nt_pointer(&s, pointer_size);
 		uint64_t bytes = nt_u64(&s);
 
 		if (s.bad)

@@ -133,7 +133,7 @@ void an_heap_tasks_add_facts(const struct an_heap_tasks *h, struct an_value *sec
 		return;
 	}
 	v = an_add_object(section, "heap");
-	add_optional(v, "kinds", true, h->walks[0].rows.count);
+	an_add_uint(v, "kinds", h->walks[0].rows.count);
 	if (h->compared)
 		an_add_double(v, "apart_ms", ms(apart_ns(h)), 1);
 	else

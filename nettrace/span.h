@@ -126,6 +126,12 @@ static inline uint64_t nt_u64(struct nt_span *s)
 	return p ? nt_load64(p) : 0;
 }
 
+/* An address of the traced process. */
+static inline uint64_t nt_pointer(struct nt_span *s, size_t pointer_size)
+{
+	return pointer_size == 4 ? nt_u32(s) : nt_u64(s);
+}
+
 static inline int32_t nt_i32(struct nt_span *s)
 {
 	return (int32_t)nt_u32(s);

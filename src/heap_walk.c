@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzers/suspension.h"
 #include "nettrace/nettrace.h"
 #include "src/log.h"
 #include "src/providers.h"
@@ -14,8 +15,6 @@
 enum {
 	GC_START = 1,
 	GC_END = 2,
-	RESTARTED = 3,
-	SUSPENDING = 9,
 	BULK_NODE = 18,
 	GENERATION_ALL = 2,
 	STOP_MS = 30000, /* for the end of an empty session; a collection may be in between */
@@ -47,9 +46,7 @@ struct heap_walk {
 	struct heap_walk_facts facts;
 	uint64_t objects; /* of the walk that goes on */
 	uint64_t objects_before; /* when the timer looked last */
-	int64_t suspend_ns;
-	uint64_t suspend_thread;
-	bool suspended;
+	struct an_suspension suspension;
 	bool partial; /* the collection that goes on is of young objects */
 	unsigned open; /* handles and sessions that are not closed */
 	bool closing;
@@ -240,15 +237,6 @@ static uint64_t generation(const struct nt_event *ev)
 	return nt_value_u64(v, n, "Depth", GENERATION_ALL);
 }
 
-/* 0: not for a collection. */
-static uint64_t suspension_reason(const struct nt_event *ev)
-{
-	struct nt_value v[4];
-	size_t n = nt_payload_read(ev, v, 4, NULL);
-
-	return nt_value_u64(v, n, "Reason", 0);
-}
-
 static enum nt_status on_event(void *ctx, const struct nt_event *ev)
 {
 	struct heap_walk *w = ctx;
@@ -265,13 +253,10 @@ static enum nt_status on_event(void *ctx, const struct nt_event *ev)
 			w->objects += bulk_count(ev);
 		}
 		break;
-	case SUSPENDING:
-		/* Not those of the runtime's sampler, which come between. */
-		if (suspension_reason(ev) == 0)
-			break;
-		w->suspended = true;
-		w->suspend_thread = ev->thread_id;
-		w->suspend_ns = ev->time_ns;
+	case AN_EVENT_SUSPENDING:
+	case AN_EVENT_RESTARTED:
+		if (an_suspension_ends(&w->suspension, ev) && w->state == ST_ENDING)
+			w->facts.pause_ns = ev->time_ns - w->suspension.begin_ns;
 		break;
 	case GC_END:
 		if (!w->in_walk || w->state != ST_WALKING)
@@ -281,13 +266,6 @@ static enum nt_status on_event(void *ctx, const struct nt_event *ev)
 		w->state = ST_ENDING;
 		uv_update_time(w->loop);
 		uv_timer_start(&w->timer, on_timer, GRACE_MS, 0);
-		break;
-	case RESTARTED:
-		if (!w->suspended || ev->thread_id != w->suspend_thread)
-			break;
-		if (w->state == ST_ENDING)
-			w->facts.pause_ns = ev->time_ns - w->suspend_ns;
-		w->suspended = false;
 		break;
 	default:
 		break;

@@ -165,6 +165,8 @@ static void put_threads(struct out *o, const struct stack_row *rows, size_t coun
 	bool *done = calloc(count + 1, sizeof(*done));
 	char state[160];
 
+	if (!done)
+		o->error = o->error ? o->error : ENOMEM;
 	for (size_t i = 0; done && i < count; i++) {
 		size_t n = 0;
 
