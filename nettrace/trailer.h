@@ -25,7 +25,7 @@ enum {
 
 /* A kind once used keeps its meaning for ever. */
 enum nt_trailer_kind {
-	/* CPU time of threads: analyzers/cputime_trailer.c */
+	/* CPU time of threads: analyzers/cpu/cputime_trailer.c */
 	NT_TRAILER_CPU_INFO = 1,
 	NT_TRAILER_CPU_WINDOWS = 2,
 	NT_TRAILER_THREAD_CPU = 3,

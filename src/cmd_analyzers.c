@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "analyzers/analyzer.h"
-#include "src/command.h"
-#include "src/json.h"
-#include "src/output.h"
-#include "src/version.h"
+#include "src/base/command.h"
+#include "src/base/json.h"
+#include "src/base/output.h"
+#include "src/base/version.h"
 
 struct analyzers_args {
 	int format;

@@ -6,17 +6,17 @@
 #include <string.h>
 #include <strings.h>
 
-#include "src/collect.h"
-#include "src/collect_plan.h"
-#include "src/collect_request.h"
-#include "src/command.h"
-#include "src/heap_walk.h"
-#include "src/log.h"
-#include "src/opt_limit.h"
-#include "src/output.h"
-#include "src/perf_sampler.h"
-#include "src/profiles.h"
-#include "src/trace_name.h"
+#include "src/base/command.h"
+#include "src/base/log.h"
+#include "src/base/output.h"
+#include "src/base/trace_name.h"
+#include "src/collect/collect.h"
+#include "src/collect/collect_plan.h"
+#include "src/collect/collect_request.h"
+#include "src/collect/heap_walk.h"
+#include "src/collect/profiles.h"
+#include "src/perf/perf_sampler.h"
+#include "src/report/opt_limit.h"
 
 #define NS_PER_MS  UINT64_C(1000000)
 #define SECOND	   UINT64_C(1000000000)

@@ -9,14 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/collect.h"
-#include "src/collect_plan.h"
-#include "src/command.h"
-#include "src/counters_list.h"
-#include "src/counters_run.h"
-#include "src/counters_write.h"
-#include "src/log.h"
-#include "src/trace_name.h"
+#include "src/base/command.h"
+#include "src/base/log.h"
+#include "src/base/trace_name.h"
+#include "src/collect/collect.h"
+#include "src/collect/collect_plan.h"
+#include "src/counters/counters_list.h"
+#include "src/counters/counters_run.h"
+#include "src/counters/counters_write.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define SECOND	  UINT64_C(1000000000)

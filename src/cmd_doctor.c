@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/command.h"
-#include "src/doctor.h"
-#include "src/json.h"
-#include "src/log.h"
-#include "src/output.h"
-#include "src/process_list.h"
-#include "src/utf8.h"
-#include "src/version.h"
+#include "src/base/command.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/base/output.h"
+#include "src/base/utf8.h"
+#include "src/base/version.h"
+#include "src/ipc/process_list.h"
+#include "src/process/doctor.h"
 
 struct doctor_args {
 	uint64_t pid;

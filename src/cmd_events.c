@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/analysis.h"
-#include "src/command.h"
-#include "src/event_count.h"
-#include "src/event_filter.h"
-#include "src/event_write.h"
-#include "src/fault.h"
-#include "src/input.h"
-#include "src/log.h"
+#include "src/base/command.h"
+#include "src/base/log.h"
+#include "src/trace/analysis.h"
+#include "src/trace/event_count.h"
+#include "src/trace/event_filter.h"
+#include "src/trace/event_write.h"
+#include "src/trace/fault.h"
+#include "src/trace/input.h"
 
 enum format { FORMAT_TEXT, FORMAT_NDJSON, FORMAT_CSV, FORMAT_JSON };
 

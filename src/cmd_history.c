@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#include "src/command.h"
-#include "src/history.h"
-#include "src/log.h"
-#include "src/when.h"
+#include "src/base/command.h"
+#include "src/base/log.h"
+#include "src/store/history.h"
+#include "src/store/when.h"
 
 #define DAY_NS UINT64_C(86400000000000)
 

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/collect_target.h"
-#include "src/command.h"
-#include "src/log.h"
-#include "src/port_address.h"
-#include "src/process_action.h"
-#include "src/process_list.h"
-#include "src/version.h"
+#include "src/base/command.h"
+#include "src/base/log.h"
+#include "src/base/version.h"
+#include "src/collect/collect_target.h"
+#include "src/ipc/port_address.h"
+#include "src/ipc/process_list.h"
+#include "src/process/process_action.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define SECOND	  UINT64_C(1000000000)

@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/command.h"
-#include "src/json.h"
-#include "src/log.h"
-#include "src/output.h"
-#include "src/process_list.h"
-#include "src/table.h"
-#include "src/utf8.h"
-#include "src/version.h"
+#include "src/base/command.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/base/output.h"
+#include "src/base/table.h"
+#include "src/base/utf8.h"
+#include "src/base/version.h"
+#include "src/ipc/process_list.h"
 
 struct ps_args {
 	uint64_t timeout_ns;

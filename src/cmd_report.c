@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/analysis.h"
-#include "src/command.h"
-#include "src/fault.h"
-#include "src/input.h"
-#include "src/log.h"
-#include "src/opt_limit.h"
-#include "src/pattern.h"
+#include "src/base/command.h"
+#include "src/base/log.h"
+#include "src/base/pattern.h"
+#include "src/report/opt_limit.h"
+#include "src/trace/analysis.h"
+#include "src/trace/fault.h"
+#include "src/trace/input.h"
 
 static const uint64_t MAX_TIME_NS = UINT64_C(10000) * 86400 * 1000000000;
 

@@ -14,13 +14,13 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "src/collect_request.h"
-#include "src/command.h"
-#include "src/fail_if.h"
-#include "src/log.h"
-#include "src/perf_sampler.h"
-#include "src/profiles.h"
-#include "src/sample.h"
+#include "src/base/command.h"
+#include "src/base/log.h"
+#include "src/collect/collect_request.h"
+#include "src/collect/profiles.h"
+#include "src/perf/perf_sampler.h"
+#include "src/report/fail_if.h"
+#include "src/store/sample.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define SECOND	  UINT64_C(1000000000)

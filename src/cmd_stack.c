@@ -2,8 +2,8 @@
 
 /* stack: what every thread of a process is doing.  Here: the command line. */
 
-#include "src/command.h"
-#include "src/stack_run.h"
+#include "src/base/command.h"
+#include "src/stack/stack_run.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define SECOND	  UINT64_C(1000000000)

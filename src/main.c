@@ -15,12 +15,12 @@
 #include <sqlite3.h>
 #endif
 
-#include "src/command.h"
-#include "src/elf_symbols.h"
-#include "src/help.h"
-#include "src/log.h"
-#include "src/output.h"
-#include "src/version.h"
+#include "src/base/command.h"
+#include "src/base/help.h"
+#include "src/base/log.h"
+#include "src/base/output.h"
+#include "src/base/version.h"
+#include "src/perf/elf_symbols.h"
 
 /* In the order in which a newcomer needs them. */
 static const struct command *const commands[] = {

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FOLDERS = ("nettrace", "analyzers", "src", "tests/support")
+FOLDERS = ("nettrace", "analyzers", "src", "tests")  # and those in them
 WRAPPERS = ("ccache", "sccache", "distcc")  # meson puts one before the compiler where it is installed
 # Of the build's own compiler, for its output, or for linking.
 DROP_WITH_VALUE = ("-o", "-MQ", "-MF", "-c")
@@ -50,10 +50,9 @@ def headers(commands, compiler):
     for entry in commands:
         name = os.path.relpath(os.path.join(entry["directory"], entry["file"]), TOP)
         by_folder.setdefault(os.path.dirname(name), entry)
-    for folder in FOLDERS:
-        entry = by_folder.get(folder)
+    for folder, entry in sorted(by_folder.items()):
         path = os.path.join(TOP, folder)
-        if not entry or not os.path.isdir(path):
+        if folder.split("/")[0] not in FOLDERS or not os.path.isdir(path):
             continue
         flags = [w for w in clean(entry["command"]) if not w.endswith("banned.h")]
         flags = [w for w in flags if w != "-include"]

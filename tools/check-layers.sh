@@ -49,25 +49,55 @@ check()
 	done
 }
 
-# includes FOLDER ALLOWED-FOLDER...: project headers must come from an allowed folder
+# includes FOLDER ALLOWED-FOLDER...: project headers must stand directly in an allowed folder
 includes()
 {
 	local folder=$1 allowed
 	shift
+	[ -d "$here/$folder" ] || { complain "$folder/ is missing"; return; }
 	allowed=$(printf '%s\n' "$@" | paste -sd'|')
-	if grep -nE '#include "' "$here/$folder"/*.[ch] | grep -vE "#include \"($allowed)/"; then
+	if grep -rnE --include='*.[ch]' '#include "' "$here/$folder" |
+		grep -vE "#include \"($allowed)/[a-z0-9_]+\.h\""; then
 		complain "$folder/ may include only: $*"
 	fi
-	if grep -nE '#include <(sys/|unistd|fcntl|time\.h|signal|pthread|dirent|uv|zstd|netinet|errno)' \
-		"$here/$folder"/*.[ch]; then
-		complain "$folder/ may use only the pure part of the C library"
+}
+
+# pure FOLDER: the C library without the world
+pure_includes()
+{
+	if grep -rnE --include='*.[ch]' \
+		'#include <(sys/|unistd|fcntl|time\.h|signal|pthread|dirent|uv|zstd|netinet|errno)' \
+		"$here/$1"; then
+		complain "$1/ may use only the pure part of the C library"
 	fi
 }
 
 check "$1"
 check "$2" nt_
 includes nettrace nettrace
-includes analyzers nettrace analyzers
+includes analyzers nettrace 'analyzers(/[a-z]+)?'
+pure_includes nettrace
+pure_includes analyzers
+# An analyzer knows what stands beside the folders, and itself.  The tasks section also says what a
+# walk of the heap found.
+for folder in "$here"/analyzers/*/; do
+	name=$(basename "$folder")
+	others=
+	[ "$name" = tasks ] && others=analyzers/heap
+	includes "analyzers/$name" nettrace analyzers "analyzers/$name" $others
+done
+# The folders of the program, from the ground up: each may use those before it.
+below='nettrace|analyzers(/[a-z]+)?'
+for name in base proc perf ipc report trace counters collect process stack store; do
+	below="$below|src/$name"
+	includes "src/$name" "$below"
+done
+for folder in "$here"/src/*/; do
+	case $(basename "$folder") in
+	man|completion) ;;
+	*) [[ "$below|" == *"|src/$(basename "$folder")|"* ]] || complain "$folder has no place in the order" ;;
+	esac
+done
 if grep -rnE '#include "tests/' "$here/nettrace" "$here/analyzers" "$here/src"; then
 	complain "nobody includes tests/"
 fi

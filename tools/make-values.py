@@ -50,7 +50,7 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as f:
         root = json.load(f)
     print("/* Made by tools/make-values.py from docs/report.schema.json. */")
-    print('#include "src/values.h"\n')
+    print('#include "src/report/values.h"\n')
     print("const struct value_spec values[] = {")
     for path, boolean, text in values(root, root, ""):
         print(f"\t{{ {json.dumps(path)}, {unit(path, boolean)}, {json.dumps(text)} }},")

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/expr.h"
+#include "src/report/expr.h"
 
 /* The text of a term, alone, is that term. */
 static void read_again(const struct expr *e, const struct expr_term *t)

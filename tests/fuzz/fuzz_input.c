@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "src/input.h"
+#include "src/trace/input.h"
 #include "tests/support/probe.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

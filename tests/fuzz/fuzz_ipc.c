@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/ipc_wire.h"
+#include "src/ipc/ipc_wire.h"
 
 static void read_text(const struct ipc_text *t)
 {

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "nettrace/trailer_perf.h"
-#include "src/perf_files.h"
-#include "src/perf_map.h"
-#include "src/perf_record.h"
+#include "src/perf/perf_files.h"
+#include "src/perf/perf_map.h"
+#include "src/perf/perf_record.h"
 
 enum { RING = 1024 };
 

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzers/cputime.h"
+#include "analyzers/cpu/cputime.h"
 #include "nettrace/trailer.h"
-#include "src/proc_cpu.h"
+#include "src/proc/proc_cpu.h"
 
 static void read_texts(const char *text, size_t size)
 {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "analyzers/analyzer.h"
-#include "src/command.h"
+#include "src/base/command.h"
 
 static const struct opt_spec *option(const char *name)
 {

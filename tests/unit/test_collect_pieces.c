@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A stream as files of a size, of which the latest are kept. */
-#include "src/collect_pieces.h"
+#include "src/collect/collect_pieces.h"
 
 #include <setjmp.h>
 #include <signal.h>

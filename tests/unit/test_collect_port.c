@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/child.h"
-#include "src/collect.h"
-#include "src/command.h"
+#include "src/base/command.h"
+#include "src/collect/child.h"
+#include "src/collect/collect.h"
 #include "tests/support/fake_runtime.h"
 #include "tests/support/fixture.h"
 

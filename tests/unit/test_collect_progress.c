@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the line about a running session says. */
-#include "src/collect_progress.h"
+#include "src/collect/collect_progress.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A recording from a runtime that does as it is told: what is kept, and the exit code. */
-#include "src/collection.h"
+#include "src/collect/collection.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "nettrace/trailer.h"
-#include "src/command.h"
+#include "src/base/command.h"
 #include "tests/support/fake_runtime.h"
 #include "tests/support/fixture.h"
 

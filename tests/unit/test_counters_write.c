@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists of counters as dotnet-counters spells them; files that are valid after each reading. */
-#include "src/counters_write.h"
+#include "src/counters/counters_write.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "src/counters_list.h"
+#include "src/counters/counters_list.h"
 
 static char *metrics(const char *text)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analyzers/cpu_perf.h"
+#include "analyzers/cpu/cpu_perf.h"
 #include "tests/support/failalloc.h"
 #include "tests/support/play.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzers/cputime.h"
+#include "analyzers/cpu/cputime.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analyzers/cputime_internal.h"
+#include "analyzers/cpu/cputime_internal.h"
 #include "tests/support/failalloc.h"
 
 #define MS INT64_C(1000000)

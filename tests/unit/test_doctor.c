@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "src/doctor.h"
+#include "src/process/doctor.h"
 
 enum { PID = 4242 };
 

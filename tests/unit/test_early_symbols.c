@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One rundown at the start, from a runtime that does as it is told. */
-#include "src/early_symbols.h"
+#include "src/collect/early_symbols.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The grammar of --event-filter, and what it lets through. */
-#include "src/event_ids.h"
+#include "src/collect/event_ids.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

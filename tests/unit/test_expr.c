@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Conditions: what is read, what is refused and why, and what holds. */
-#include "src/expr.h"
+#include "src/report/expr.h"
 
 #include <math.h>
 #include <setjmp.h>

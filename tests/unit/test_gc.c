@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "analyzers/gc_internal.h"
+#include "analyzers/gc/gc_internal.h"
 #include "tests/support/failalloc.h"
 #include "tests/support/play.h"
 

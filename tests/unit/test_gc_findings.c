@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analyzers/gc_internal.h"
+#include "analyzers/gc/gc_internal.h"
 #include "tests/support/gc_play.h"
 
 static const struct an_class *const classes[] = { &an_class_gc, NULL };

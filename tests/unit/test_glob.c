@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "src/event_filter.h"
+#include "src/trace/event_filter.h"
 
 static void globs(void **state)
 {

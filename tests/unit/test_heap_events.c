@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "analyzers/heap_events.h"
+#include "analyzers/heap/heap_events.h"
 #include "tests/support/build.h"
 
 enum { MAX_WALKS = 8, START = 1, END = 2, TYPE = 15, ROOT = 16, NODE = 18, EDGE = 19, FIXED = 38 };

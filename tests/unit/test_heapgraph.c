@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "analyzers/heapgraph.h"
+#include "analyzers/heap/heapgraph.h"
 #include "tests/support/failalloc.h"
 
 static struct an_heapgraph g;

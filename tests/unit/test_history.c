@@ -14,9 +14,9 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "src/command.h"
-#include "src/history.h"
-#include "src/when.h"
+#include "src/base/command.h"
+#include "src/store/history.h"
+#include "src/store/when.h"
 
 #define HOUR INT64_C(3600000)
 #define DAY  (24 * HOUR)

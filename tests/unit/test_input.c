@@ -20,8 +20,8 @@
 #include <zstd.h>
 
 #include "nettrace/trailer.h"
-#include "src/fault.h"
-#include "src/input.h"
+#include "src/trace/fault.h"
+#include "src/trace/input.h"
 #include "tests/support/fixture.h"
 
 static char path[64];

@@ -15,8 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "src/ipc_call.h"
-#include "src/process_action.h"
+#include "src/ipc/ipc_call.h"
+#include "src/process/process_action.h"
 #include "tests/support/fake_runtime.h"
 
 enum { ENVIRONMENT = 0x0402, PERF_OFF = 0x0406, PATIENCE_MS = 20000 };

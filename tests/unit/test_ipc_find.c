@@ -18,7 +18,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "src/ipc_find.h"
+#include "src/ipc/ipc_find.h"
 
 struct world {
 	char dir[64]; /* everything is below it */

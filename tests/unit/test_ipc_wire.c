@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "src/ipc_wire.h"
+#include "src/ipc/ipc_wire.h"
 
 #define MAGIC "DOTNET_IPC_V1\0"
 

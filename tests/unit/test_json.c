@@ -17,9 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/json.h"
-#include "src/output.h"
-#include "src/utf8.h"
+#include "src/base/json.h"
+#include "src/base/output.h"
+#include "src/base/utf8.h"
 
 /* Buffered output is looked at in the buffer, before anything is written. */
 static struct out *memory(void)

@@ -15,9 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/command.h"
-#include "src/help.h"
-#include "src/options.h"
+#include "src/base/command.h"
+#include "src/base/help.h"
+#include "src/base/options.h"
 
 struct args {
 	bool flag, rundown;

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/out_text.h"
-#include "src/report_out.h"
+#include "src/report/out_text.h"
+#include "src/report/report_out.h"
 
 static struct out *memory(bool colour)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/out_text.h"
+#include "src/report/out_text.h"
 
 static struct an_report *report;
 static struct an_value *list;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "src/pattern.h"
+#include "src/base/pattern.h"
 
 static bool matches(const char *pattern, const char *name)
 {

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/perf_jit.h"
-#include "src/perf_map.h"
+#include "src/perf/perf_jit.h"
+#include "src/perf/perf_map.h"
 
 static bool line(const char *text, struct perf_code *c)
 {

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/elf_symbols.h"
-#include "src/perf_names.h"
+#include "src/perf/elf_symbols.h"
+#include "src/perf/perf_names.h"
 
 int a_function_with_a_name(int n);
 

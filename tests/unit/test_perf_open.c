@@ -16,8 +16,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "src/perf_files.h"
-#include "src/perf_sampler.h"
+#include "src/perf/perf_files.h"
+#include "src/perf/perf_sampler.h"
 
 /* A kernel that only knows so much. */
 struct kernel {

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "src/perf_record.h"
+#include "src/perf/perf_record.h"
 
 enum { RING = 4096 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/pieces.h"
+#include "src/collect/pieces.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

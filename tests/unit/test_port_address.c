@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/port_address.h"
+#include "src/ipc/port_address.h"
 
 static struct port_address parse(const char *text)
 {

@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/port_address.h"
-#include "src/port_guard.h"
+#include "src/collect/port_guard.h"
+#include "src/ipc/port_address.h"
 
 enum { PATIENCE_MS = 10000, ADVERTISE_BYTES = 34 };
 

@@ -13,10 +13,10 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "src/ipc_once.h"
-#include "src/port_server.h"
-#include "src/process_info.h"
-#include "src/session.h"
+#include "src/collect/port_server.h"
+#include "src/ipc/ipc_once.h"
+#include "src/ipc/process_info.h"
+#include "src/ipc/session.h"
 #include "tests/support/fake_runtime.h"
 
 #define STREAM "the stream"

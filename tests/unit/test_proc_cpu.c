@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* CPU times of threads from a /proc that the test makes, where threads do as they are told. */
-#include "src/proc_cpu.h"
+#include "src/proc/proc_cpu.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

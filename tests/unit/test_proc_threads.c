@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/proc_threads.h"
+#include "src/proc/proc_threads.h"
 
 static char root[64];
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "src/process_list.h"
+#include "src/ipc/process_list.h"
 
 static void check_name(const char *command_line, const char *comm, const char *want)
 {

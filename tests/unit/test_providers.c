@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "analyzers/analyzer.h"
-#include "src/ipc_wire.h"
-#include "src/profiles.h"
-#include "src/providers.h"
+#include "src/collect/profiles.h"
+#include "src/collect/providers.h"
+#include "src/ipc/ipc_wire.h"
 
 /* "Name:keywords:level:args" of each, joined by spaces; or "error: ...". */
 static const char *parse(const char *list)

@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/out_prometheus.h"
-#include "src/sample.h"
-#include "src/sample_row.h"
+#include "src/store/out_prometheus.h"
+#include "src/store/sample.h"
+#include "src/store/sample_row.h"
 
 /* Rounds begin at multiples, however long one takes and however late it began. */
 static void test_schedule(void **state)

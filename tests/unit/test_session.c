@@ -14,8 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "src/process_info.h"
-#include "src/session.h"
+#include "src/ipc/process_info.h"
+#include "src/ipc/session.h"
 #include "tests/support/fake_runtime.h"
 
 static const uint8_t stream[] = "the stream";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The event that ends a recording: by provider, name and payload, at once. */
-#include "src/stop_when.h"
+#include "src/collect/stop_when.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

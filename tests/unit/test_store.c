@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/store.h"
+#include "src/store/store.h"
 
 #define BEGIN  INT64_C(1790000000000)
 #define MINUTE INT64_C(60000)

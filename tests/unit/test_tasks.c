@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "analyzers/task_table.h"
+#include "analyzers/tasks/task_table.h"
 #include "tests/support/failalloc.h"
 #include "tests/support/play.h"
 

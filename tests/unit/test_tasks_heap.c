@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "analyzers/tasks_heap.h"
+#include "analyzers/heap/tasks_heap.h"
 #include "tests/support/failalloc.h"
 #include "tests/support/heap_scene.h"
 

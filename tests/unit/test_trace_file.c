@@ -19,7 +19,7 @@
 #include <zstd.h>
 
 #include "nettrace/trailer.h"
-#include "src/trace_file.h"
+#include "src/trace/trace_file.h"
 
 enum { BLOCK = 1000 }; /* the made-up stream has a block edge at each multiple */
 

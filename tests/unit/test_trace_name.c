@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "src/trace_name.h"
+#include "src/base/trace_name.h"
 
 static void check(const char *pattern, const char *process, const char *want)
 {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "src/trend.h"
+#include "src/store/trend.h"
 
 #define HOUR  INT64_C(3600000)
 #define DAY   (24 * HOUR)
