@@ -123,25 +123,33 @@ static int no_such_metric(struct history_job *job)
 	return EXIT_FAILED;
 }
 
+static bool trend_print(struct history_job *job, const struct trend_point *p, size_t count)
+{
+	struct summary s;
+
+	if (job->format == HISTORY_CSV) {
+		trend_csv(job->out, p, count);
+		return true;
+	}
+	if (!summarize(p, count, &s))
+		return false;
+	if (job->format == HISTORY_TEXT)
+		return trend_text(job, p, count, &s);
+	trend_json(job, p, count, &s);
+	return true;
+}
+
 int history_trend(struct history_job *job)
 {
 	struct trend_point *p;
-	struct summary s;
 	size_t count;
-	bool ok = true;
+	bool ok;
 
 	if (!store_series(job->store, &job->filter, job->word, &p, &count))
 		return EXIT_FAILED;
 	if (!count)
 		return no_such_metric(job);
-	if (job->format == HISTORY_CSV)
-		trend_csv(job->out, p, count);
-	else
-		ok = summarize(p, count, &s);
-	if (ok && job->format == HISTORY_JSON)
-		trend_json(job, p, count, &s);
-	else if (ok && job->format == HISTORY_TEXT)
-		ok = trend_text(job, p, count, &s);
+	ok = trend_print(job, p, count);
 	free(p);
 	return ok ? EXIT_DONE : EXIT_FAILED;
 }
