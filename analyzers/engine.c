@@ -324,9 +324,11 @@ static enum nt_status on_event(void *ctx, const struct nt_event *ev)
 		note_runtime(&e->shared, ev);
 	if (want & WANT_METHODS)
 		st = an_methods_event(e->shared.methods, ev);
-	for (size_t i = 0; i < e->count && st == NT_OK; i++)
-		if (want & UINT32_C(1) << i)
-			st = e->classes[i]->event(e->analyzers[i], ev);
+	for (want &= WANT_KNOWN - 1; want && st == NT_OK; want &= want - 1) {
+		int i = __builtin_ctz(want);
+
+		st = e->classes[i]->event(e->analyzers[i], ev);
+	}
 	return st;
 }
 

@@ -313,19 +313,6 @@ enum nt_status an_methods_load(struct an_methods *m, uint32_t base, uint64_t sta
 
 /* --- events --- */
 
-/* A string of UTF-16LE up to its terminator or the end of the payload. */
-static struct nt_span take_utf16(struct nt_span *s)
-{
-	size_t left = nt_left(s), n = 0;
-	struct nt_span text;
-
-	while (n + 2 <= left && (s->cur[n] || s->cur[n + 1]))
-		n += 2;
-	text = nt_sub(s, n);
-	nt_take(s, nt_left(s) < 2 ? nt_left(s) : 2);
-	return text;
-}
-
 /* Converts into the scratch buffer, from *used on. */
 static struct an_slice put_utf8(struct an_methods *m, struct nt_span utf16, size_t *used)
 {
@@ -371,8 +358,8 @@ static enum nt_status on_method(struct an_methods *m, const struct nt_event *ev,
 	}
 	key.dynamic = flags & FLAG_DYNAMIC;
 	if (verbose) {
-		struct nt_span type = take_utf16(&s), name = take_utf16(&s);
-		struct nt_span signature = take_utf16(&s);
+		struct nt_span type = nt_take_utf16(&s), name = nt_take_utf16(&s);
+		struct nt_span signature = nt_take_utf16(&s);
 
 		st = make_scratch(m, ev->payload_bytes);
 		if (st < 0)
@@ -402,8 +389,8 @@ static enum nt_status on_module(struct an_methods *m, const struct nt_event *ev,
 	nt_take(&s, to_path - sizeof(id));
 	if (s.bad)
 		return NT_OK;
-	il = take_utf16(&s);
-	native = take_utf16(&s);
+	il = nt_take_utf16(&s);
+	native = nt_take_utf16(&s);
 	st = make_scratch(m, ev->payload_bytes);
 	if (st < 0)
 		return st;

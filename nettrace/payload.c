@@ -204,29 +204,11 @@ static void read_run(struct nt_reader *r, enum nt_value_kind kind, uint64_t n, s
 	set_data(v, kind, nt_take(&r->s, (size_t)n), (size_t)n);
 }
 
-/* The offset of the first 16-bit unit that is zero, or n; n is even. */
-static size_t find_nul16(const uint8_t *p, size_t n)
-{
-	const uint64_t ones = 0x0001000100010001u;
-	size_t i = 0;
-
-	for (; i + 8 <= n; i += 8) {
-		uint64_t w = nt_load64(p + i);
-
-		if ((w - ones) & ~w & (ones << 15))
-			break;
-	}
-	for (; i < n; i += 2)
-		if (!(p[i] | p[i + 1]))
-			break;
-	return i;
-}
-
 static void read_string16(struct nt_reader *r, struct nt_value *v)
 {
 	size_t left = nt_left(&r->s);
 	size_t even = left - left % 2;
-	size_t len = find_nul16(r->s.cur, even);
+	size_t len = nt_find_nul16(r->s.cur, even);
 
 	if (len == even) {
 		r->cut = true;

@@ -126,6 +126,33 @@ static inline uint64_t nt_u64(struct nt_span *s)
 	return p ? nt_load64(p) : 0;
 }
 
+/* The offset of the first 16-bit unit that is zero, or n; n is even. */
+static inline size_t nt_find_nul16(const uint8_t *p, size_t n)
+{
+	const uint64_t ones = 0x0001000100010001u;
+	size_t i = 0;
+
+	for (; i + 8 <= n; i += 8) {
+		uint64_t w = nt_load64(p + i);
+
+		if ((w - ones) & ~w & (ones << 15))
+			break;
+	}
+	for (; i < n; i += 2)
+		if (!(p[i] | p[i + 1]))
+			break;
+	return i;
+}
+
+/* UTF-16LE text up to its terminator, which is taken, too, or up to the end. */
+static inline struct nt_span nt_take_utf16(struct nt_span *s)
+{
+	struct nt_span text = nt_sub(s, nt_find_nul16(s->cur, nt_left(s) & ~(size_t)1));
+
+	nt_take(s, nt_left(s) < 2 ? nt_left(s) : 2);
+	return text;
+}
+
 /* An address of the traced process. */
 static inline uint64_t nt_pointer(struct nt_span *s, size_t pointer_size)
 {

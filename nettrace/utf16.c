@@ -23,11 +23,30 @@ static size_t put_utf8(uint32_t c, char out[4])
 	return 4;
 }
 
+/* How many characters from the start are ASCII, by fours; they are in dst then. */
+static size_t take_ascii(const uint8_t *src, size_t len, char *dst, size_t cap)
+{
+	const uint64_t beyond = 0xff80ff80ff80ff80u;
+	size_t n = 0;
+
+	for (; 2 * n + 8 <= len && n + 4 <= cap; n += 4) {
+		uint64_t four = nt_load64(src + 2 * n);
+
+		if (four & beyond)
+			break;
+		dst[n] = (char)(four & 0x7f);
+		dst[n + 1] = (char)(four >> 16 & 0x7f);
+		dst[n + 2] = (char)(four >> 32 & 0x7f);
+		dst[n + 3] = (char)(four >> 48);
+	}
+	return n;
+}
+
 size_t nt_utf16_to_utf8(const uint8_t *src, size_t len, char *dst, size_t cap)
 {
-	size_t used = 0;
+	size_t used = take_ascii(src, len, dst, cap);
 
-	for (size_t i = 0; i + 2 <= len; i += 2) {
+	for (size_t i = 2 * used; i + 2 <= len; i += 2) {
 		uint32_t c = nt_load16(src + i);
 		char bytes[4];
 		size_t n;

@@ -10,7 +10,10 @@
  * is on, the runtime leaves out nearly all ticks.
  */
 
+#include <string.h>
+
 #include "analyzers/gc/alloc_internal.h"
+#include "analyzers/gc/tick.h"
 #include "analyzers/grow.h"
 
 enum {
@@ -95,12 +98,10 @@ static enum nt_status new_type(struct alloc *a, const struct alloc_type *type, u
 /* NativeAOT writes "NULL" for every name. */
 static bool has_name(const struct nt_value *name)
 {
-	char text[8];
+	static const uint8_t none[] = { 'N', 0, 'U', 0, 'L', 0, 'L', 0 };
 
-	if (!name || !name->bytes)
-		return false;
-	nt_value_text(name, text, sizeof(text));
-	return *text && strcmp(text, "NULL") != 0;
+	return name->bytes &&
+	       (name->bytes != sizeof(none) || memcmp(name->data, none, sizeof(none)) != 0);
 }
 
 static enum nt_status find_type(struct alloc *a, const struct nt_value *name, uint64_t type_id,
@@ -171,21 +172,49 @@ static double chance(uint64_t size)
 	return 1 - missed;
 }
 
-static void weigh_sampled(const struct nt_value *v, size_t n, struct alloc_sum *sum)
-{
-	uint64_t size = nt_value_u64(v, n, "ObjectSize", 0);
-	double p = chance(size ? size : 1), bytes = (double)size / p;
+/* What one event says. */
+struct sample {
+	struct alloc_sum sum;
+	uint64_t type_id;
+	struct nt_value type_name; /* borrows the event's payload */
+};
 
+static void set_sum(struct alloc_sum *sum, double bytes, bool large)
+{
+	sum->samples = 1;
 	sum->bytes = bytes;
-	sum->objects = 1 / p;
-	sum->variance = (1 - p) * bytes * bytes;
+	if (large) {
+		sum->large_samples = 1;
+		sum->large_bytes = bytes;
+	}
 }
 
-static void weigh_tick(const struct nt_value *v, size_t n, struct alloc_sum *sum)
+static void read_sampled(const struct nt_event *ev, struct sample *ret)
 {
-	uint64_t old = nt_value_u64(v, n, "AllocationAmount", 0);
+	struct nt_value v[MAX_FIELDS];
+	size_t n = nt_payload_read(ev, v, MAX_FIELDS, NULL);
+	uint64_t size = nt_value_u64(v, n, "ObjectSize", 0);
+	const struct nt_value *name = nt_value_find(v, n, "TypeName");
+	double p = chance(size ? size : 1), bytes = (double)size / p;
 
-	sum->bytes = (double)nt_value_u64(v, n, "AllocationAmount64", old);
+	set_sum(&ret->sum, bytes, nt_value_u64(v, n, "AllocationKind", 0) == KIND_LARGE);
+	ret->sum.objects = 1 / p;
+	ret->sum.variance = (1 - p) * bytes * bytes;
+	ret->type_id = nt_value_u64(v, n, "TypeID", 0);
+	if (name)
+		ret->type_name = *name;
+}
+
+static bool read_tick(const struct nt_event *ev, struct sample *ret)
+{
+	struct gc_tick tick;
+
+	if (!gc_tick_read(ev, &tick))
+		return false;
+	set_sum(&ret->sum, (double)tick.bytes, tick.kind == KIND_LARGE);
+	ret->type_id = tick.type_id;
+	ret->type_name = tick.type_name;
+	return true;
 }
 
 /* The first sampled allocation: what ticks told is only a part from now on. */
@@ -205,39 +234,32 @@ static enum nt_status alloc_event(struct analyzer *x, const struct nt_event *ev)
 {
 	struct alloc *a = &x->a;
 	bool sampled = ev->def->event_id == SAMPLED;
-	struct alloc_sum sum = { .samples = 1 };
-	struct nt_value v[MAX_FIELDS];
+	struct sample s = { 0 };
 	uint32_t type, node = AN_NODE_NONE;
 	enum nt_status st;
-	size_t n;
 
 	if (!sampled && a->source == ALLOC_SAMPLED) {
 		a->ticks_ignored++;
 		return NT_OK;
 	}
+	if (sampled)
+		read_sampled(ev, &s);
+	else if (!read_tick(ev, &s))
+		return NT_OK;
 	if (sampled && a->source == ALLOC_TICKS)
 		forget_ticks(a);
 	a->source = sampled ? ALLOC_SAMPLED : ALLOC_TICKS;
-	n = nt_payload_read(ev, v, MAX_FIELDS, NULL);
-	if (sampled)
-		weigh_sampled(v, n, &sum);
-	else
-		weigh_tick(v, n, &sum);
-	if (nt_value_u64(v, n, "AllocationKind", 0) == KIND_LARGE) {
-		sum.large_samples = 1;
-		sum.large_bytes = sum.bytes;
-	}
-	st = find_type(a, nt_value_find(v, n, "TypeName"), nt_value_u64(v, n, "TypeID", 0), &type);
+	st = find_type(a, &s.type_name, s.type_id, &type);
 	if (st == NT_OK)
 		st = an_calltree_intern(a->shared->tree, ev, &node);
 	if (st < 0)
 		return st;
 	if (a->type_count)
-		alloc_sum_add(&a->types[type].sum, &sum);
-	alloc_sum_add(&a->sum, &sum);
+		alloc_sum_add(&a->types[type].sum, &s.sum);
+	alloc_sum_add(&a->sum, &s.sum);
 	a->with_stack += node != AN_NODE_NONE;
-	an_rate_add(&a->rate, ev->time_ns, sum.bytes < 1e15 ? (uint64_t)sum.bytes : 0);
-	return add_cell(a, type, node, &sum);
+	an_rate_add(&a->rate, ev->time_ns, s.sum.bytes < 1e15 ? (uint64_t)s.sum.bytes : 0);
+	return add_cell(a, type, node, &s.sum);
 }
 
 static enum nt_status report(struct analyzer *x, struct an_report *out)

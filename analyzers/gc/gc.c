@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "analyzers/gc/gc_internal.h"
+#include "analyzers/gc/tick.h"
 #include "analyzers/grow.h"
 #include "nettrace/span.h"
 
@@ -462,24 +463,15 @@ static void on_end(struct gc *g, const struct nt_event *ev)
 	g->have_last_ended = true;
 }
 
-/* Comes once for every 100 KB allocated, so it is read without a detour. */
 static void on_tick(struct gc *g, const struct nt_event *ev)
 {
-	enum { HAS_64_BITS = 2 };
-	struct nt_span s = nt_span_of(ev->payload, ev->payload_bytes);
-	uint64_t amount = nt_u32(&s);
+	struct gc_tick tick;
 
-	if (s.bad)
+	if (!gc_tick_read(ev, &tick))
 		return;
-	if (ev->def->version >= HAS_64_BITS) {
-		nt_take(&s, 4 + 2); /* kind, instance */
-		amount = nt_u64(&s);
-		if (s.bad)
-			return;
-	}
 	g->ticks++;
-	g->allocated_bytes += amount;
-	an_rate_add(&g->rate, ev->time_ns, amount);
+	g->allocated_bytes += tick.bytes;
+	an_rate_add(&g->rate, ev->time_ns, tick.bytes);
 	/* Whoever allocates while all threads are to stop has not stopped. */
 	for (size_t i = 0; i < g->open_count; i++)
 		if (g->open[i].suspended_ns < g->open[i].begin_ns)

@@ -292,6 +292,53 @@ static void damaged(void **state)
 	play_end(&p);
 }
 
+/* Of a tick that is cut anywhere, what is whole counts: the amount is there twice, then the type.
+ */
+static void cut_ticks(void **state)
+{
+	static const unsigned pointers[] = { 4, 8 };
+	const struct an_value *types;
+
+	(void)state;
+	for (size_t k = 0; k < 2; k++) {
+		size_t to_name = 18 + pointers[k], whole = to_name + sizeof("X.Y") * 2;
+
+		for (size_t n = 0; n <= whole; n++) {
+			struct build b = { 0 };
+			struct play p;
+
+			assert_true(play_begin(&p, NULL, classes, NULL));
+			p.trace.pointer_size = pointers[k];
+			build_u32(&b, 100);
+			build_u32(&b, LARGE);
+			build_u16(&b, 0);
+			build_u64(&b, UINT64_C(0x100000064));
+			build_u32(&b, 0x70);
+			if (pointers[k] == 8)
+				build_u32(&b, 0);
+			build_utf16(&b, "X.Y");
+			assert_int_equal(b.count, whole);
+			b.count = n;
+			play_event(&p, NT_PROV_RUNTIME, 10, 4, 1, 1, &b);
+			assert_int_equal(an_get_u64(play_report(&p), "alloc.bytes", 0),
+					 n < 4	  ? 0
+					 : n < 18 ? 100
+						  : 0x100000064);
+			types = an_get(play_report(&p), "alloc.types");
+			if (n >= to_name + 6)
+				assert_non_null(play_find(&p, "alloc.types", "type", "X.Y"));
+			else if (n >= to_name)
+				assert_string_equal(
+					an_get_text(play_row(&p, "alloc.types", 0), "type_id", ""),
+					n < to_name + 2 ? "0x70" : "");
+			else
+				assert_int_equal(types->kind, n < 4 ? AN_NULL : AN_ARRAY);
+			assert_int_equal(p.status, NT_OK);
+			play_end(&p);
+		}
+	}
+}
+
 static void out_of_memory(void **state)
 {
 	struct failalloc fa = { 0 };
@@ -317,11 +364,12 @@ static void out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing),   cmocka_unit_test(ticks),
-		cmocka_unit_test(old_ticks), cmocka_unit_test(no_names),
-		cmocka_unit_test(estimates), cmocka_unit_test(too_rare),
-		cmocka_unit_test(rate),	     cmocka_unit_test(large),
-		cmocka_unit_test(damaged),   cmocka_unit_test(out_of_memory),
+		cmocka_unit_test(nothing),	 cmocka_unit_test(ticks),
+		cmocka_unit_test(old_ticks),	 cmocka_unit_test(no_names),
+		cmocka_unit_test(estimates),	 cmocka_unit_test(too_rare),
+		cmocka_unit_test(rate),		 cmocka_unit_test(large),
+		cmocka_unit_test(damaged),	 cmocka_unit_test(cut_ticks),
+		cmocka_unit_test(out_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

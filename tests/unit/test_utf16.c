@@ -78,12 +78,46 @@ static void a_character_is_never_cut(void **state)
 	}
 }
 
+/* Wherever a character beyond ASCII stands, and however much room there is. */
+static void ascii_around_another(void **state)
+{
+	enum { N = 13 };
+
+	(void)state;
+	for (size_t at = 0; at <= N; at++) {
+		uint8_t src[2 * N];
+		char want[N + 1];
+		size_t n = 0;
+
+		for (size_t i = 0; i < N; i++) {
+			src[2 * i] = (uint8_t)(i == at ? 0xe9 : 'a' + i);
+			src[2 * i + 1] = 0;
+			if (i == at)
+				want[n++] = (char)0xc3;
+			want[n++] = (char)(i == at ? 0xa9 : 'a' + i);
+		}
+		for (size_t cap = 0; cap <= n + 1; cap++) {
+			char out[N + 2];
+			size_t fits = cap < n ? cap : n;
+
+			if (fits == at + 1 && at < N) /* half of it */
+				fits--;
+			memset(out, '#', sizeof(out));
+			assert_int_equal(nt_utf16_to_utf8(src, sizeof(src), out, cap), fits);
+			assert_memory_equal(out, want, fits);
+			for (size_t i = fits; i < sizeof(out); i++)
+				assert_int_equal(out[i], '#');
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text_is_converted),
 		cmocka_unit_test(a_nul_inside_is_kept),
 		cmocka_unit_test(a_character_is_never_cut),
+		cmocka_unit_test(ascii_around_another),
 	};
 
 	return cmocka_run_group_tests_name("utf16", tests, NULL, NULL);
