@@ -139,7 +139,8 @@ static void say_why_cut(const struct collect_subject *who, const struct collect_
 		describe_end(who, child, why, sizeof(why));
 	else
 		session_describe(&facts->end, why, sizeof(why));
-	log_error("the trace is incomplete: %s", why);
+	log_error("the trace of process %" PRId32 " (%s) is incomplete: %s", who->pid, who->name,
+		  why);
 }
 
 /* The exit code that the stream alone would give. */

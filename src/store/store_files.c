@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@
 #include "src/base/log.h"
 #include "src/store/store_internal.h"
 
-enum { SETTLED_S = 600 /* a file nobody has touched for so long is of no run that still lives */ };
+enum { SETTLED_S = 600 /* a trace is named by a sample long before */ };
 
 bool store_is_name(const char *text)
 {
@@ -159,26 +160,63 @@ static bool has_sample(struct store *s, const char *name, bool *ret)
 	return store_finish(s, q, status);
 }
 
+/* What is being written is locked by its writer (trace_file.c).  *ret_fd: to be closed when the
+ * file is gone; -1: nothing can be said where files cannot be locked. */
+static bool is_being_written(int folder, const char *name, int *ret_fd)
+{
+	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool busy;
+
+	*ret_fd = -1;
+	if (fd < 0)
+		return false;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+		*ret_fd = fd;
+		return false;
+	}
+	busy = errno == EWOULDBLOCK;
+	close(fd);
+	return busy;
+}
+
+/* Whether a file that no sample names may go. */
+static bool is_left_over(int folder, const char *name, int *ret_fd)
+{
+	static const char end[] = ".part";
+	size_t len = strlen(name);
+	time_t now = time(NULL);
+	struct stat st;
+
+	*ret_fd = -1;
+	if (name[0] == '.' || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+	    !S_ISREG(st.st_mode))
+		return false;
+	if (len >= strlen(end) && strcmp(name + len - strlen(end), end) == 0) {
+		if (is_being_written(folder, name, ret_fd))
+			return false;
+		if (*ret_fd >= 0)
+			return true;
+	}
+	/* From the future: of a clock that was set back. */
+	return st.st_mtime > now || now - st.st_mtime >= SETTLED_S;
+}
+
 static bool sweep(struct store *s, DIR *dir, size_t *ret_removed)
 {
-	time_t now = time(NULL);
 	struct dirent *e;
 
 	while ((e = readdir(dir))) {
-		struct stat st;
-		bool known;
+		bool known = true, ok = true;
+		int fd;
 
-		if (e->d_name[0] == '.' ||
-		    fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-		    !S_ISREG(st.st_mode))
-			continue;
-		/* Of a clock that was set back as well: then it is from the future. */
-		if (st.st_mtime <= now && now - st.st_mtime < SETTLED_S)
-			continue;
-		if (!has_sample(s, e->d_name, &known))
-			return false;
-		if (!known && unlinkat(dirfd(dir), e->d_name, 0) == 0)
+		if (is_left_over(dirfd(dir), e->d_name, &fd))
+			ok = has_sample(s, e->d_name, &known);
+		if (ok && !known && unlinkat(dirfd(dir), e->d_name, 0) == 0)
 			++*ret_removed;
+		if (fd >= 0)
+			close(fd);
+		if (!ok)
+			return false;
 	}
 	return true;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -359,19 +360,42 @@ bool trace_file_is_in_place(const struct trace_file *f)
 
 /* --- opening --- */
 
+/*
+ * The file written aside, locked as long as it is: a lock that can be had means that its writer is
+ * gone.  Whoever clears away after dead writers may come between its making and its lock; then
+ * there is another one.
+ */
+static int make_aside(struct trace_file *f)
+{
+	static const char end[] = ".part";
+
+	for (;;) {
+		free(f->aside);
+		if (asprintf(&f->aside, "%s.XXXXXX%s", f->path, end) < 0) {
+			f->aside = NULL;
+			return -ENOMEM;
+		}
+		f->fd = mkostemps(f->aside, (int)strlen(end), O_CLOEXEC);
+		if (f->fd < 0)
+			return -errno;
+		/* A file system that knows no locks is no reason not to record. */
+		if ((flock(f->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) &&
+		    (access(f->aside, F_OK) == 0 || errno != ENOENT))
+			return 0;
+		unlink(f->aside);
+		close(f->fd);
+		f->fd = -1;
+	}
+}
+
 /* mkostemps() makes files for the owner only; this one shall be as open() would have made it. */
 static int open_aside(struct trace_file *f)
 {
-	static const char end[] = ".part";
+	int error = make_aside(f);
 	mode_t mask;
 
-	if (asprintf(&f->aside, "%s.XXXXXX%s", f->path, end) < 0) {
-		f->aside = NULL;
-		return -ENOMEM;
-	}
-	f->fd = mkostemps(f->aside, (int)strlen(end), O_CLOEXEC);
-	if (f->fd < 0)
-		return -errno;
+	if (error)
+		return error;
 	mask = umask(0);
 	umask(mask);
 	if (fchmod(f->fd, 0666 & ~mask) != 0 && errno != EPERM && errno != ENOTSUP)
@@ -509,8 +533,6 @@ static void finish_now(struct trace_file *f)
 	struct trace_file_result r = { 0 };
 	int error;
 
-	if (f->path && close(f->fd) != 0 && f->error == 0)
-		f->error = errno;
 	if (f->trailer_error != 0)
 		log_warn("'%s' lacks what was measured outside the process: %s", f->config.path,
 			 strerror(f->trailer_error));
@@ -528,6 +550,9 @@ static void finish_now(struct trace_file *f)
 			f->error = f->error ? f->error : -error;
 		}
 	}
+	/* Only now: the lock is on it until it has its name. */
+	if (f->path && close(f->fd) != 0 && f->error == 0)
+		f->error = errno;
 	r.error = f->error;
 	r.dropped = f->dropping;
 	r.stream_bytes = f->stream_bytes;

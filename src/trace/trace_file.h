@@ -11,7 +11,8 @@
  * or the disk is full, the file ends at the last whole block and later bytes are dropped: what is
  * there stays a valid trace.
  *
- * The file has another name in the same directory until it is complete.
+ * The file has another name in the same directory, and is locked (flock), until it is complete:
+ * NAME.xxxxxx.part without a lock is what a writer that was killed has left.
  */
 
 #include <stdbool.h>

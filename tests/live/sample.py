@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 
-from live import (LONG, PROGRAM, Running, check, done, parts, run, scratch, shop, skip,
+from live import (LONG, PROGRAM, Running, check, done, parts, recorded, run, scratch, shop, skip,
                   wait_until)
 
 if run("help", "sample").code != 0:
@@ -101,7 +101,8 @@ def interrupted(store):
 
 
 def killed(store):
-    """Killed while it records: the store opens, and what was left goes when it is old."""
+    """Killed while it records: the store opens, and what was left goes with the next run, unlike what
+    another run is writing."""
     before = len(samples(store))
     with shop("net10", "cpu") as app:
         r = Running("sample", "-p", app.pid, "--duration", "20s", "--store", store)
@@ -110,12 +111,31 @@ def killed(store):
         r.signal(signal.SIGKILL)
         r.finish()
         check(len(samples(store)) == before, "nothing half-visible")
-        for path in part or []:
-            os.utime(path, (time.time() - 3600,) * 2)
-        r = run("sample", "-p", app.pid, "--duration", "500ms", "--store", store)
-        check(r.code == 0, "the next run works", r)
-        check(not any(name.endswith(".part") for name in traces(store)), "and tidies up",
-              traces(store))
+        with shop("net10", "idle") as second:
+            other = Running("sample", "-p", second.pid, "--duration", "20s", "--store", store)
+            lives = wait_until("another run writes", lambda: [
+                x for x in glob.glob(os.path.join(store, "traces", "*.part"))
+                if x not in (part or [])])
+            r = run("sample", "-p", app.pid, "--duration", "500ms", "--store", store)
+            check(r.code == 0, "the next run works", r)
+            check([os.path.join(store, "traces", x) for x in traces(store)
+                   if x.endswith(".part")] == lives, "and tidies up", traces(store), lives)
+            other.signal(signal.SIGTERM)
+            r = other.finish()
+            check(r.code == 0 and not any(x.endswith(".part") for x in traces(store)),
+                  "the other run is not disturbed", r)
+
+
+def target_dies(store):
+    """What there is is kept; which process it was is said."""
+    with shop("net10", "cpu") as app:
+        r = Running("sample", "-p", app.pid, "--duration", "20s", "--store", store)
+        wait_until("something is recorded", lambda: recorded(os.path.join(store, "traces")))
+        app.process.kill()
+        r = r.finish()
+        check(r.code == 3 and "process %d (Shop) is incomplete" % app.pid in r.err,
+              "the process is named", r)
+        check([s["pid"] for s in samples(store)][-1] == app.pid, "the sample is kept")
 
 
 def at_once(store):
@@ -208,7 +228,7 @@ def crontab_line():
 def main():
     with scratch() as folder:
         store = os.path.join(folder, "store")
-        parts((one_round, silent, nobody, interrupted, killed, at_once, loop), store)
+        parts((one_round, silent, nobody, interrupted, killed, target_dies, at_once, loop), store)
         parts((prometheus,), store, folder)
     parts((full_disk, crontab_line))
     done()

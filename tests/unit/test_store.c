@@ -12,6 +12,7 @@
 #include <math.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -519,28 +520,54 @@ static void test_no_file(void **state)
 	assert_null(store_open(dir, STORE_WRITE));
 }
 
+/* As a run that writes the file; the descriptor. */
+static int lock(struct store *s, const char *name)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", store_traces_dir(s), name);
+	fd = open(path, O_WRONLY);
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	return fd;
+}
+
 static void test_repair(void **state)
 {
 	struct store *s = store_open(dir, STORE_WRITE);
 	char path[128];
 	size_t removed;
-	int64_t last = 0;
+	int writer;
 
 	(void)state;
 	assert_non_null(s);
 	add_trace(s, BEGIN, "known", false);
 	add_trace(s, BEGIN, "vanished", false);
-	touch(s, "left.nettrace.zst.part", 3600);
+	touch(s, "killed.nettrace.zst.a1b2c3.part", 0); /* just now */
 	touch(s, "orphan.nettrace.zst", 3600);
-	touch(s, "being-written.nettrace.zst.part", 1);
+	touch(s, "of-the-future.nettrace.zst", -3600); /* the clock was set back */
+	touch(s, "to-be-named.nettrace.zst", 1);
+	touch(s, "long-written.nettrace.zst.a1b2c3.part",
+	      3600); /* the target was stopped meanwhile */
+	writer = lock(s, "long-written.nettrace.zst.a1b2c3.part");
+	snprintf(path, sizeof(path), "%s/link.part", store_traces_dir(s));
+	assert_int_equal(symlink("/etc/hostname", path), 0);
+	snprintf(path, sizeof(path), "%s/pipe.part", store_traces_dir(s));
+	assert_int_equal(mkfifo(path, 0600), 0); /* nobody waits for its writer */
 	snprintf(path, sizeof(path), "%s/vanished", store_traces_dir(s));
 	unlink(path);
 	assert_true(store_repair(s, &removed));
-	assert_int_equal(removed, 2);
-	assert_true(is_there(s, "known") && is_there(s, "being-written.nettrace.zst.part"));
-	(void)last;
+	assert_int_equal(removed, 3);
+	assert_true(is_there(s, "known") && is_there(s, "to-be-named.nettrace.zst"));
+	assert_true(is_there(s, "long-written.nettrace.zst.a1b2c3.part"));
+	assert_true(is_there(s, "link.part") && is_there(s, "pipe.part")); /* none of ours */
 	assert_true(store_repair(s, &removed));
 	assert_int_equal(removed, 0);
+	close(writer); /* which died */
+	assert_true(store_repair(s, &removed));
+	assert_int_equal(removed, 1);
+	assert_false(is_there(s, "long-written.nettrace.zst.a1b2c3.part"));
 	store_close(s);
 }
 

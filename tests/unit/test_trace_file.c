@@ -13,8 +13,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -522,6 +524,55 @@ static void name_taken_meanwhile(void **state)
 	assert_int_equal(empty_dir(j), 2);
 }
 
+/* Removes what no writer has locked, as the next run of sample does, until it is killed. */
+static void sweep_for_ever(const char *path)
+{
+	for (;;) {
+		DIR *dir = opendir(path);
+		struct dirent *de;
+
+		while ((de = readdir(dir)) != NULL) {
+			int fd = strstr(de->d_name, ".part")
+					 ? openat(dirfd(dir), de->d_name, O_RDONLY)
+					 : -1;
+
+			if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+				unlinkat(dirfd(dir), de->d_name, 0);
+			if (fd >= 0)
+				close(fd);
+		}
+		closedir(dir);
+	}
+}
+
+/* From its making until it has its name: whoever sweeps up meanwhile, the file is kept. */
+static void kept_from_sweepers(void **state)
+{
+	struct job *j = *state;
+	uint8_t *data;
+	size_t len;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		sweep_for_ever(j->dir);
+	for (int i = 0; i < 300; i++) {
+		struct trace_file *f = begin(j);
+
+		assert_non_null(f);
+		feed(j, f, 0, 3 * BLOCK, BLOCK);
+		end(j, f);
+		assert_int_equal(j->result.error, 0);
+		data = slurp(j->result_path, &len);
+		assert_int_equal(len, 3 * BLOCK);
+		check_stream(data, len);
+		free(data);
+		assert_int_equal(unlink(j->result_path), 0);
+	}
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(empty_dir(j), 0);
+}
+
 static void nothing_recorded_leaves_nothing(void **state)
 {
 	struct job *j = *state;
@@ -649,6 +700,7 @@ int main(void)
 		JOB(discarded),
 		JOB(existing_files),
 		JOB(name_taken_meanwhile),
+		JOB(kept_from_sweepers),
 		JOB(nothing_recorded_leaves_nothing),
 		JOB(bad_places),
 		JOB(slow_disk),
