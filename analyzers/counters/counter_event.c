@@ -335,22 +335,49 @@ static enum nt_status take_value(void *ctx, const struct nt_value *v)
 	return NT_OK;
 }
 
-/* "00:01:00" in seconds; 1 where there is none. */
-static double scale_of(const char *text)
+/* Digits, up to a largest number; false where there are none. */
+static bool take_digits(const char **at, unsigned long max, double *ret)
 {
-	unsigned long parts[3] = { 0 };
-	char *end = NULL;
+	unsigned long n = 0;
+	const char *s = *at;
 
-	for (size_t i = 0; i < 3; i++) {
-		parts[i] = strtoul(text, &end, 10);
-		if (end == text || (i < 2 && *end != ':'))
-			return 1;
-		text = end + 1;
+	for (; *s >= '0' && *s <= '9'; s++) {
+		n = n * 10 + (unsigned long)(*s - '0');
+		if (n > max)
+			return false;
 	}
-	if (parts[0] > 1000000 || parts[1] > 59 || parts[2] > 59)
+	if (s == *at)
+		return false;
+	*at = s;
+	*ret = (double)n;
+	return true;
+}
+
+static bool take_char(const char **at, char ch)
+{
+	if (**at != ch)
+		return false;
+	++*at;
+	return true;
+}
+
+double counter_scale_seconds(const char *scale)
+{
+	double days = 0, hours, minutes, seconds, ticks = 0, all;
+	const char *s = scale;
+
+	if (!*s)
 		return 1;
-	return parts[0] + parts[1] + parts[2] ? (double)(parts[0] * 3600 + parts[1] * 60 + parts[2])
-					      : 1;
+	if (s[strcspn(s, ".:")] == '.' &&
+	    (!take_digits(&s, 10675199, &days) || !take_char(&s, '.')))
+		return NAN;
+	if (!take_digits(&s, 23, &hours) || !take_char(&s, ':') || !take_digits(&s, 59, &minutes) ||
+	    !take_char(&s, ':') || !take_digits(&s, 59, &seconds))
+		return NAN;
+	if (take_char(&s, '.') && (strlen(s) != 7 || !take_digits(&s, 9999999, &ticks)))
+		return NAN;
+	all = ((days * 24 + hours) * 60 + minutes) * 60 + seconds + ticks / 1e7;
+	return *s || all <= 0 ? NAN : all;
 }
 
 static enum counter_event read_event_counter(const struct nt_event *ev, struct counter_row *row)
@@ -377,7 +404,7 @@ static enum counter_event read_event_counter(const struct nt_event *ev, struct c
 	}
 	row->kind = COUNTER_SUM;
 	row->v[0] = in.numbers[N_INCREMENT];
-	row->v[1] = in.numbers[N_INCREMENT] / interval * scale_of(row->scale);
+	row->v[1] = in.numbers[N_INCREMENT] / interval * counter_scale_seconds(row->scale);
 	row->v[2] = interval;
 	return COUNTER_EVENT_READING;
 }

@@ -28,6 +28,7 @@ enum {
 	COUNTER_COLUMNS = 10, /* numbers of one reading, at most */
 	COUNTER_QUANTILES = 8, /* of one histogram */
 	COUNTER_QUANTILE_BYTES = 16, /* of "0.95" */
+	COUNTER_SCALE_BYTES = 32, /* of "10675199.02:48:05.4775807" */
 	COUNTER_NAME_BYTES = 256,
 	COUNTER_TEXT_BYTES = 512,
 };
@@ -66,7 +67,7 @@ struct counter_row {
 	char tags[COUNTER_TEXT_BYTES];
 	char unit[COUNTER_NAME_BYTES];
 	char title[COUNTER_NAME_BYTES]; /* of an EventCounter, for people */
-	char scale[COUNTER_QUANTILE_BYTES]; /* of its rate: "00:01:00" */
+	char scale[COUNTER_SCALE_BYTES]; /* of its rate: "00:01:00" */
 	uint32_t instrument; /* 0: the runtime does not say */
 	double v[COUNTER_COLUMNS]; /* by counter_columns() */
 	struct counter_quantile quantiles[COUNTER_QUANTILES]; /* of a histogram */
@@ -89,6 +90,12 @@ static inline bool counter_is_meter(enum counter_kind kind)
 {
 	return kind >= COUNTER_COUNTER;
 }
+
+/*
+ * What a sum's rate is per, in seconds: "[d.]hh:mm:ss[.fffffff]" as the runtime writes it, a second
+ * where it writes nothing.  NAN: cannot be read, and then there is no rate.
+ */
+double counter_scale_seconds(const char *scale);
 
 /* Whether there can be anything to read in such events. */
 bool counter_event_wanted(const struct nt_event_def *def);

@@ -35,6 +35,7 @@ struct counter_series {
 	uint32_t instrument; /* 0: the runtime does not say */
 	uint32_t twin; /* the n-th of its name in each collection, where instruments have no ids */
 	uint32_t unit, title, scale; /* texts; title: display name; scale: of rates */
+	double scale_s; /* of a sum: what its rate is per; NaN: unknown */
 	uint64_t collection; /* of its newest point */
 	int64_t first_ns, last_ns;
 	uint64_t points_seen;

@@ -131,6 +131,8 @@ static void add_series(const struct counters *c, const struct counter_series *s,
 		add_text(c, v, "display_name", s->title);
 		add_text(c, v, "series", s->key[KEY_SESSION]);
 		add_text(c, v, "rate_scale", s->scale);
+		if (s->kind == COUNTER_SUM)
+			an_add_double(v, "rate_scale_s", s->scale_s, AN_SHORTEST);
 	}
 	an_add_uint(v, "points_dropped", s->points_seen - s->count);
 	points = an_add_array(v, "points");

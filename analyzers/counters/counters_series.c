@@ -34,6 +34,7 @@ static enum nt_status new_series(struct counters *c, const struct counter_readin
 				      .unit = r->unit,
 				      .title = r->title,
 				      .scale = r->scale,
+				      .scale_s = counter_scale_seconds(r->row->scale),
 				      .first_ns = r->row->time_ns };
 	memcpy(s->key, r->key, sizeof(s->key));
 	*ret = s;

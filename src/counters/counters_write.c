@@ -90,7 +90,8 @@ struct counters_writer *counters_writer_open(const char *path, enum counters_for
 /* --- CSV --- */
 
 static const char csv_head[] =
-	"time,provider,name,tags,kind,unit,statistic,value,instrument_id,twin,gap_ms\n";
+	"time,provider,name,tags,kind,unit,statistic,value,instrument_id,twin,gap_ms,"
+	"rate_scale_s\n";
 
 static void iso_time(const struct counters_reading *r, char buf[TIME_BYTES])
 {
@@ -148,19 +149,34 @@ static void csv_line(struct out *o, const struct counters_reading *r, const char
 	out_char(o, ',');
 	if (r->gap_ns)
 		out_ms(o, r->gap_ns);
+	out_char(o, ',');
+	if (strcmp(statistic, "rate") == 0)
+		csv_number(o, counter_scale_seconds(row->scale));
 	out_char(o, '\n');
 }
 
-/* A delta or a count of an interval, for a second. */
+/* What an interval added, for a second. */
 static double per_second(const struct counters_reading *r)
 {
-	const struct counter_row *row = r->row;
-	double n = row->kind == COUNTER_COUNTER ? row->v[1] : row->v[0];
+	const double *v = r->row->v;
+	double n, interval_s = r->interval_s;
 
-	if (row->kind != COUNTER_COUNTER && row->kind != COUNTER_HISTOGRAM &&
-	    row->kind != COUNTER_EXPONENTIAL)
+	switch (r->row->kind) {
+	case COUNTER_COUNTER:
+		n = v[1];
+		break;
+	case COUNTER_HISTOGRAM:
+	case COUNTER_EXPONENTIAL:
+		n = v[0];
+		break;
+	case COUNTER_SUM:
+		n = v[0];
+		interval_s = v[2];
+		break;
+	default:
 		return NAN;
-	return r->interval_s > 0 ? n / r->interval_s : NAN;
+	}
+	return interval_s > 0 ? n / interval_s : NAN;
 }
 
 static void csv_reading(struct out *o, const struct counters_reading *r)
@@ -241,6 +257,8 @@ static void json_reading(struct json *j, const struct counters_reading *r)
 		json_ms(j, "gap_ms", r->gap_ns);
 	for (size_t i = 0; columns[i]; i++)
 		json_double(j, columns[i], row->v[i]);
+	if (row->kind == COUNTER_SUM)
+		json_double(j, "rate_scale_s", counter_scale_seconds(row->scale));
 	if (!isnan(per_second(r)))
 		json_double(j, "rate_per_s", per_second(r));
 	if (row->kind == COUNTER_HISTOGRAM) {

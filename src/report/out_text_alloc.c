@@ -315,23 +315,45 @@ static const struct an_value *last_of(const struct an_value *points)
 	return points && points->kind == AN_ARRAY ? points->last : NULL;
 }
 
+/* "a minute", "in 0.5 s": what the rates of a series are per. */
+static void rate_unit(const struct an_value *series, char *buf, size_t size)
+{
+	static const struct {
+		double seconds;
+		const char *name;
+	} units[] = {
+		{ 1, "a second" }, { 60, "a minute" }, { 3600, "an hour" }, { 86400, "a day" }
+	};
+	double seconds = an_get_f64(series, "rate_scale_s", 0);
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (seconds == units[i].seconds) {
+			snprintf(buf, size, "%s", units[i].name);
+			return;
+		}
+	snprintf(buf, size, "in %.6g s", seconds);
+}
+
 /* What a reading says, in a few words. */
 static void put_reading(struct table *t, const struct an_value *series, const struct an_value *p)
 {
 	const char *kind = an_get_text(series, "kind", "");
+	char unit[32];
 
-	if (!p)
+	if (!p) {
 		table_cell(t, "-");
-	else if (strstr(kind, "histogram"))
+	} else if (strstr(kind, "histogram")) {
 		table_cell(t, "%" PRIu64 " with the sum %.6g", (uint64_t)an_get_f64(p, "count", 0),
 			   an_get_f64(p, "sum", 0));
-	else if (strcmp(kind, "sum") == 0 && text_has(p, "rate"))
-		table_cell(t, "%.6g (rate %.6g)", an_get_f64(p, "value", 0),
-			   an_get_f64(p, "rate", 0));
-	else if (text_has(p, "value"))
+	} else if (strcmp(kind, "sum") == 0 && text_has(p, "rate")) {
+		rate_unit(series, unit, sizeof(unit));
+		table_cell(t, "%.6g (%.6g %s)", an_get_f64(p, "value", 0), an_get_f64(p, "rate", 0),
+			   unit);
+	} else if (text_has(p, "value")) {
 		table_cell(t, "%.6g", an_get_f64(p, "value", 0));
-	else
-		table_cell(t, "%.6g more", an_get_f64(p, "delta", 0));
+	} else {
+		table_cell(t, "%.6g more than before", an_get_f64(p, "delta", 0));
+	}
 }
 
 static void put_series(struct table *t, const struct an_value *v)

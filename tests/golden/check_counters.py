@@ -37,6 +37,14 @@ def number(v):
     return v if isinstance(v, (int, float)) else float(v)
 
 
+def sum_of(p):
+    """The increment, and the rate by its own scale ("00:01:00")."""
+    hours, minutes, seconds = map(int, (p["DisplayRateTimeScale"] or "00:00:01").split(":"))
+    scale = hours * 3600 + minutes * 60 + seconds
+    return {"value": p["Increment"], "rate": p["Increment"] / p["IntervalSec"] * scale,
+            "rate_scale_s": scale}
+
+
 def from_events(program, path):
     """Series by (provider, name, tags), each reading as (time, numbers)."""
     meters, counters = {}, {}
@@ -59,7 +67,7 @@ def from_events(program, path):
             if p["IntervalSec"] < 0.001:
                 continue
             row = {"value": p["Mean"], "count": p["Count"], "min": p["Min"], "max": p["Max"]} \
-                if "Mean" in p else {"value": p["Increment"]}
+                if "Mean" in p else sum_of(p)
             counters.setdefault((e["provider"], p["Name"]), []).append((e["time_ms"], row))
     return meters, counters
 
@@ -69,7 +77,8 @@ def same(what, points, expected):
     for point, (time_ms, row) in zip(points, expected):
         check(f"{what}: time", abs(point["time_ms"] - time_ms) < 0.0002, point, time_ms)
         for name, v in row.items():
-            check(f"{what}: {name}", point[name] == v, point, row)
+            ok = abs(point[name] - v) < 1e-6 * v + 1e-9 if name == "rate" else point[name] == v
+            check(f"{what}: {name}", ok, point, row)
 
 
 def check_fixture(program, name):
@@ -92,7 +101,8 @@ def check_fixture(program, name):
     others = [r for r in rows if r["source"] == "event-counter"]
     check(f"{name}: EventCounters", len(others) == len(counters) > 15, len(others), len(counters))
     for r in others:
-        same(f"{name} {r['name']}", r["points"], counters.get((r["provider"], r["name"]), []))
+        points = [{**p, "rate_scale_s": r.get("rate_scale_s")} for p in r["points"]]
+        same(f"{name} {r['name']}", points, counters.get((r["provider"], r["name"]), []))
     check_program(name, {(r["name"], *r["tags"].values()): r["points"] for r in mine})
 
 

@@ -70,6 +70,18 @@ def check_meters(target, rows):
               for r in orders) and len(orders) >= 2, target + ": two at a time", orders)
 
 
+def check_rates(target, rows):
+    """Collections are shown by the minute, allocated bytes by the second; and per second, all."""
+    scales = {r["name"]: r["rate_scale_s"] for r in rows}
+    check(scales.get("gen-0-gc-count") == 60 and scales.get("alloc-rate") == 1,
+          target + ": what rates are per", scales)
+    for r in rows:
+        per_s = r["value"] / r["interval_s"]
+        check(abs(r["rate_per_s"] - per_s) <= 1e-6 * per_s, target + ": rate per second", r)
+        check(abs(r["rate"] - per_s * r["rate_scale_s"]) <= 1e-6 * abs(r["rate"]),
+              target + ": rate", r)
+
+
 def readings(target):
     with warehouse(target) as app:
         r = run("counters", "collect", "-p", app.pid, "--counters", METER + ",System.Runtime",
@@ -85,6 +97,7 @@ def readings(target):
         cpu = [r for r in rows if r["name"] == "cpu-usage"]
         check(cpu and all(r["unit"] == "%" and 0 <= r["value"] <= 100 for r in cpu),
               target + ": cpu-usage", cpu)
+        check_rates(target, [r for r in rows if r["kind"] == "sum"])
     check_meters(target, rows)
     check_times(target, rows)
 

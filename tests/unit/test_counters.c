@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "analyzers/counters/counter_event.h"
 #include "tests/support/failalloc.h"
 #include "tests/support/play.h"
 
@@ -438,6 +440,53 @@ static void event_counters(void **state)
 	s = play_find(&p, "counters", "kind", "sum");
 	assert_true(an_get_f64(point(s, 0), "value", 0) == 3);
 	assert_true(an_get_f64(point(s, 0), "rate", 0) == 90); /* a minute */
+	assert_true(an_get_f64(s, "rate_scale_s", 0) == 60);
+	assert_null(an_get(play_find(&p, "counters", "kind", "mean"), "rate_scale_s"));
+	play_end(&p);
+}
+
+/* TimeSpan.ToString("c"); what is anything else gives no rate rather than a wrong one. */
+static void rate_scales(void **state)
+{
+	static const struct {
+		const char *text;
+		double seconds;
+	} good[] = {
+		{ "", 1 },
+		{ "00:00:01", 1 },
+		{ "00:01:00", 60 },
+		{ "01:00:00", 3600 },
+		{ "23:59:59", 86399 },
+		{ "1.00:00:00", 86400 },
+		{ "1.02:03:04", 93784 },
+		{ "00:00:00.5000000", 0.5 },
+		{ "00:00:00.0000001", 1e-7 },
+		{ "10675199.02:48:05.4775807", 922337203685.4775807 },
+	};
+	static const char *const bad[] = {
+		"00:00:00",  "-00:00:01",  "1",
+		"00:01",     "00:01:",	   "::",
+		"24:00:00",  "00:60:00",   "00:00:60",
+		"00:00:01.", "00:00:01.5", "00:00:01.50000000",
+		"00:00:01x", "a.00:00:01", ".00:00:01",
+		" 00:00:01", "1.",	   "1.2.00:00:01",
+		"00:00:+1",  "1:00:00:01", "99999999999999999999.00:00:01",
+	};
+	struct play p;
+
+	(void)state;
+	for (size_t i = 0; i < MEMBERS(good); i++)
+		assert_true(counter_scale_seconds(good[i].text) == good[i].seconds);
+	for (size_t i = 0; i < MEMBERS(bad); i++)
+		if (!isnan(counter_scale_seconds(bad[i])))
+			fail_msg("'%s' is taken", bad[i]);
+	assert_true(play_begin(&p, NULL, classes, NULL));
+	sum(&p, 2000, 3, "10675199.02:48:05.4775807"); /* as long as it can be */
+	sum(&p, 4000, 3, "often");
+	assert_true(an_get_f64(play_row(&p, "counters", 0), "rate_scale_s", 0) ==
+		    922337203685.4775807);
+	assert_int_equal(an_get(point(play_row(&p, "counters", 0), 1), "rate")->kind, AN_NULL);
+	assert_true(an_get_f64(point(play_row(&p, "counters", 0), 1), "value", 0) == 3);
 	play_end(&p);
 }
 
@@ -534,9 +583,9 @@ int main(void)
 		cmocka_unit_test(nothing),	  cmocka_unit_test(meters),
 		cmocka_unit_test(twins),	  cmocka_unit_test(twins_without_ids),
 		cmocka_unit_test(tags),		  cmocka_unit_test(gauges),
-		cmocka_unit_test(event_counters), cmocka_unit_test(bounded),
-		cmocka_unit_test(complaints),	  cmocka_unit_test(damaged),
-		cmocka_unit_test(out_of_memory),
+		cmocka_unit_test(event_counters), cmocka_unit_test(rate_scales),
+		cmocka_unit_test(bounded),	  cmocka_unit_test(complaints),
+		cmocka_unit_test(damaged),	  cmocka_unit_test(out_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

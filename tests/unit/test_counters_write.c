@@ -199,6 +199,25 @@ static void test_always_valid(void **state)
 	unlink(path);
 }
 
+#define CSV_HEAD                                                                                   \
+	"time,provider,name,tags,kind,unit,statistic,value,instrument_id,twin,gap_ms,rate_scale_"  \
+	"s\n"
+
+/* What a file of one reading holds. */
+static char *written(enum counters_format format, const struct counters_reading *r)
+{
+	struct counters_writer *w = counters_writer_open(path, format, true);
+	char *text;
+
+	assert_non_null(w);
+	assert_true(counters_writer_begin(w, 7, "x"));
+	assert_true(counters_writer_put(w, r));
+	assert_int_equal(counters_writer_close(w, 0), 0);
+	text = read_all();
+	unlink(path);
+	return text;
+}
+
 static void test_csv(void **state)
 {
 	struct counter_row row = { .kind = COUNTER_HISTOGRAM,
@@ -211,29 +230,55 @@ static void test_csv(void **state)
 				      .twin = 1,
 				      .gap_ns = 4000000000,
 				      .interval_s = 2 };
-	struct counters_writer *w = counters_writer_open(path, COUNTERS_CSV, true);
 	char *text;
 
 	(void)state;
-	assert_non_null(w);
 	for (size_t k = 2; k < COUNTER_COLUMNS; k++)
 		row.v[k] = NAN;
 	snprintf(row.provider, sizeof(row.provider), "M");
 	snprintf(row.name, sizeof(row.name), "a,\"b\"");
 	snprintf(row.unit, sizeof(row.unit), "ms");
 	snprintf(row.tags, sizeof(row.tags), "zone=\033a"); /* what a terminal would obey */
-	assert_true(counters_writer_begin(w, 7, "x"));
-	assert_true(counters_writer_put(w, &r));
-	assert_int_equal(counters_writer_close(w, 0), 0);
-	text = read_all();
+	text = written(COUNTERS_CSV, &r);
 #define LINE "2023-11-14T22:13:21.500000Z,M,\"a,\"\"b\"\"\",zone=\\x1ba,histogram,ms,"
-	assert_string_equal(
-		text,
-		"time,provider,name,tags,kind,unit,statistic,value,instrument_id,twin,gap_ms\n" LINE
-		"count,4,,1,4000\n" LINE "sum,100,,1,4000\n" LINE "rate_per_s,2,,1,4000\n" LINE
-		"quantile_0.95,97,,1,4000\n");
+	assert_string_equal(text, CSV_HEAD LINE "count,4,,1,4000,\n" LINE "sum,100,,1,4000,\n" LINE
+						"rate_per_s,2,,1,4000,\n" LINE
+						"quantile_0.95,97,,1,4000,\n");
 	free(text);
-	unlink(path);
+}
+
+/* 3 in 2 seconds, which the program wants to be shown as 90 a minute. */
+static void test_rates(void **state)
+{
+	struct counter_row row = { .kind = COUNTER_SUM,
+				   .provider = "E",
+				   .name = "n",
+				   .unit = "B",
+				   .scale = "00:01:00",
+				   .v = { 3, 90, 2 } };
+	struct counters_reading r = { .row = &row };
+	char *text;
+
+	(void)state;
+	for (size_t k = 3; k < COUNTER_COLUMNS; k++)
+		row.v[k] = NAN;
+	text = written(COUNTERS_CSV, &r);
+	assert_string_equal(text, CSV_HEAD ",E,n,,sum,B,value,3,,,,\n"
+					   ",E,n,,sum,B,rate,90,,,,60\n"
+					   ",E,n,,sum,B,interval_s,2,,,,\n"
+					   ",E,n,,sum,B,rate_per_s,1.5,,,,\n");
+	free(text);
+	text = written(COUNTERS_NDJSON, &r);
+	assert_non_null(strstr(text, "\"rate\":90,"));
+	assert_non_null(strstr(text, "\"rate_scale_s\":60,"));
+	assert_non_null(strstr(text, "\"rate_per_s\":1.5"));
+	free(text);
+	snprintf(row.scale, sizeof(row.scale), "often");
+	row.v[1] = NAN;
+	text = written(COUNTERS_NDJSON, &r);
+	assert_non_null(strstr(text, "\"rate\":null,"));
+	assert_non_null(strstr(text, "\"rate_scale_s\":null,"));
+	free(text);
 }
 
 static int setup(void **state)
@@ -254,10 +299,9 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_both),
-		cmocka_unit_test(test_always_valid),
-		cmocka_unit_test(test_csv),
+		cmocka_unit_test(test_list),	     cmocka_unit_test(test_both),
+		cmocka_unit_test(test_always_valid), cmocka_unit_test(test_csv),
+		cmocka_unit_test(test_rates),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -2,6 +2,7 @@
 
 /* Text and JSON of a report: from one tree, safe to show, and honest about what is missing. */
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -256,6 +257,40 @@ static void json_has_the_same_tree(void **state)
 	free(o);
 }
 
+/* What a rate is per is said with it. */
+static void rates_have_a_unit(void **state)
+{
+	static const struct {
+		double seconds;
+		const char *text;
+	} cases[] = { { 1, "90 a second)" },  { 60, "90 a minute)" },  { 3600, "90 an hour)" },
+		      { 86400, "90 a day)" }, { 0.5, "90 in 0.5 s)" }, { NAN, "3  " } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct an_report *r = an_report_new(NULL);
+		struct an_value *list = an_add_array(an_report_root(r), "counters"), *v, *p;
+		struct out *o = memory(false);
+
+		v = an_add_object(list, NULL);
+		an_add_text(v, "provider", "E");
+		an_add_text(v, "name", "n");
+		an_add_text(v, "kind", "sum");
+		an_add_text(v, "unit", "B");
+		an_add_double(v, "rate_scale_s", cases[i].seconds, AN_SHORTEST);
+		p = an_add_object(an_add_array(v, "points"), NULL);
+		an_add_double(p, "value", 3, AN_SHORTEST);
+		an_add_double(p, "rate", isnan(cases[i].seconds) ? NAN : 90, AN_SHORTEST);
+		an_report_seal(r);
+		assert_int_equal(an_report_status(r), NT_OK);
+		text_counters(o, list, 0);
+		if (!strstr(taken(o), cases[i].text))
+			fail_msg("'%s' is not in: %s", cases[i].text, o->buffer);
+		an_report_free(r);
+		free(o);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +300,7 @@ int main(void)
 		cmocka_unit_test(any_section_is_shown),
 		cmocka_unit_test(colours_only_when_wanted),
 		cmocka_unit_test(sizes_and_times),
+		cmocka_unit_test(rates_have_a_unit),
 		cmocka_unit_test(json_has_the_same_tree),
 	};
 
