@@ -119,10 +119,14 @@ static void describe_refusal(const struct ipc_answer *a, char *buf, size_t size)
 int process_job_fail(const struct process_job *job, const char *what, const struct ipc_answer *a)
 {
 	char target[300], why[256];
+	struct process_hold hold;
+	bool held = a->why == IPC_CALL_TIMEOUT && process_is_held(PROC_ROOT, job->target, &hold);
 
 	process_job_target(job, target, sizeof(target));
-	if (job->target && a->why == IPC_CALL_FAILED && a->end.why == IPC_CONN_CONNECT &&
-	    (a->end.error == UV_EACCES || a->end.error == UV_EPERM))
+	if (held)
+		snprintf(why, sizeof(why), "%s", hold.why);
+	else if (job->target && a->why == IPC_CALL_FAILED && a->end.why == IPC_CONN_CONNECT &&
+		 (a->end.error == UV_EACCES || a->end.error == UV_EPERM))
 		process_whose(job->target, why, sizeof(why));
 	else
 		describe_refusal(a, why, sizeof(why));
@@ -133,8 +137,9 @@ int process_job_fail(const struct process_job *job, const char *what, const stru
 	case IPC_CALL_NO_MEMORY:
 		return EXIT_FAILED;
 	case IPC_CALL_TIMEOUT:
-		log_advice("it may be stopped or overloaded, or another tool may block its "
-			   "diagnostics; --timeout waits longer");
+		log_advice("%s", held ? hold.advice
+				      : "it may be overloaded, or another tool may block its "
+					"diagnostics; --timeout waits longer");
 		break;
 	case IPC_CALL_FAILED:
 	case IPC_CALL_CUT:

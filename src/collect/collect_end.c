@@ -101,9 +101,14 @@ static void describe_end(const struct collect_subject *who, const struct analysi
 static int refuse(const struct collect_subject *who, const struct session_end *end)
 {
 	const struct ipc_target *t = who->target;
+	struct process_hold hold;
+	bool held = end->why == SESSION_TIMEOUT && process_is_held(PROC_ROOT, t, &hold);
 	char why[256];
 
-	if (t && end->why == SESSION_UNREACHABLE && (end->error == -EACCES || end->error == -EPERM))
+	if (held)
+		snprintf(why, sizeof(why), "%s", hold.why);
+	else if (t && end->why == SESSION_UNREACHABLE &&
+		 (end->error == -EACCES || end->error == -EPERM))
 		process_whose(t, why, sizeof(why));
 	else if (end->why == SESSION_UNREACHABLE && end->error == -ECONNREFUSED)
 		snprintf(why, sizeof(why), "its diagnostic socket is dead, or it is just ending");
@@ -111,8 +116,9 @@ static int refuse(const struct collect_subject *who, const struct session_end *e
 		session_describe(end, why, sizeof(why));
 	log_error("cannot trace process %" PRId32 " (%s): %s", who->pid, who->name, why);
 	if (end->why == SESSION_TIMEOUT)
-		log_advice("it may be stopped or overloaded, or another tool may block its "
-			   "diagnostics; --timeout waits longer");
+		log_advice("%s", held ? hold.advice
+				      : "it may be overloaded, or another tool may block its "
+					"diagnostics; --timeout waits longer");
 	switch (end->why) {
 	case SESSION_NO_MEMORY:
 		return EXIT_FAILED;
@@ -128,10 +134,14 @@ static int refuse(const struct collect_subject *who, const struct session_end *e
 static void say_why_cut(const struct collect_subject *who, const struct collect_facts *facts,
 			const struct analysis_child *child)
 {
+	struct process_hold hold = { .advice = "" };
 	char why[256];
 
 	if (facts->forced)
 		snprintf(why, sizeof(why), "stopped at once, without the rundown");
+	else if (facts->end.why == SESSION_STOP_TIMEOUT &&
+		 process_is_held(PROC_ROOT, who->target, &hold))
+		snprintf(why, sizeof(why), "%s", hold.why);
 	else if (facts->end.stop_answered && facts->stream_bytes == 0)
 		snprintf(why, sizeof(why),
 			 "the runtime sent nothing: it is suspended until it is told to resume");
@@ -141,6 +151,8 @@ static void say_why_cut(const struct collect_subject *who, const struct collect_
 		session_describe(&facts->end, why, sizeof(why));
 	log_error("the trace of process %" PRId32 " (%s) is incomplete: %s", who->pid, who->name,
 		  why);
+	if (*hold.advice)
+		log_advice("%s", hold.advice);
 }
 
 /* The exit code that the stream alone would give. */

@@ -206,11 +206,15 @@ static int32_t socket_owner(const struct ipc_source *source)
 	return cred.pid > 0 ? cred.pid : 0;
 }
 
-static int no_answer(const struct port_address *port, const struct ipc_conn_end *end)
+static int no_answer(const struct port_address *port, const struct ipc_target *t,
+		     const struct ipc_conn_end *end)
 {
 	const char *name = port_address_name(port);
+	struct process_hold hold = { .advice = "" };
 
-	if (end->why == IPC_CONN_TIMEOUT)
+	if (end->why == IPC_CONN_TIMEOUT && process_is_held(PROC_ROOT, t, &hold))
+		log_error("cannot trace '%s': %s", name, hold.why);
+	else if (end->why == IPC_CONN_TIMEOUT)
 		log_error("cannot trace '%s': it did not answer in time", name);
 	else if (end->why == IPC_CONN_PROTOCOL)
 		log_error("cannot trace '%s': %s", name, ipc_status_text(end->status));
@@ -218,6 +222,8 @@ static int no_answer(const struct port_address *port, const struct ipc_conn_end 
 		log_error("cannot trace '%s': it closed the connection without an answer", name);
 	else
 		log_error("cannot trace '%s': cannot connect: %s", name, uv_strerror(end->error));
+	if (*hold.advice)
+		log_advice("%s", hold.advice);
 	return EXIT_UNREACHABLE;
 }
 
@@ -250,14 +256,14 @@ int collect_target_ask(struct collect_target *ret, const struct port_address *po
 		log_error("cannot collect: out of memory");
 		return EXIT_FAILED;
 	}
-	if (!info.answered)
-		code = no_answer(port, &info.end);
-	t->pid = code < 0 && port->path ? socket_owner(source) : 0;
+	t->pid = port->path ? socket_owner(source) : 0;
 	t->foreign = t->pid == 0 || !proc_read_stat(PROC_ROOT, t->pid, &t->stat);
 	if (t->foreign)
 		t->pid = info.pid <= INT32_MAX ? (int32_t)info.pid : 0;
 	else
 		t->uid_known = proc_read_uid(PROC_ROOT, t->pid, &t->uid);
+	if (!info.answered)
+		code = no_answer(port, t, &info.end);
 	ret->name = name_from(&info, t);
 	process_info_done(&info);
 	return code < 0 && !ret->name ? EXIT_FAILED : code;

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,18 +103,36 @@ void process_why_not(const struct ipc_target *t, char *buf, size_t size)
 	}
 }
 
+bool process_is_held(const char *root, const struct ipc_target *t, struct process_hold *ret)
+{
+	struct proc_stat now;
+	bool debugger;
+
+	if (!t || t->foreign)
+		return false;
+	now = t->stat;
+	proc_read_stat(root, t->pid, &now); /* it may have stopped since, or gone on */
+	if (now.start_ticks != t->stat.start_ticks || (now.state != 'T' && now.state != 't'))
+		return false;
+	debugger = now.state == 't';
+	snprintf(ret->why, sizeof(ret->why), "it is stopped by a %s, so its runtime cannot answer",
+		 debugger ? "debugger" : "signal");
+	snprintf(ret->advice, sizeof(ret->advice),
+		 debugger ? "let the debugger of %" PRId32 " go on"
+			  : "let it go on: kill -CONT %" PRId32,
+		 t->pid);
+	return true;
+}
+
 /* Why a socket that is there does not serve us. */
 static void describe_silence(struct process *p, const struct process_info *info, const char *root)
 {
 	int error = info->end.error;
-	struct proc_stat now = p->target->stat;
+	struct process_hold hold;
 
 	p->unreachable = info->end.why == IPC_CONN_CONNECT;
-	if (!p->target->foreign)
-		proc_read_stat(root, p->target->pid, &now); /* it may have stopped since */
-
-	if (info->end.why == IPC_CONN_TIMEOUT && now.state == 'T')
-		snprintf(p->why_not, sizeof(p->why_not), "the process is stopped (SIGCONT)");
+	if (info->end.why == IPC_CONN_TIMEOUT && process_is_held(root, p->target, &hold))
+		snprintf(p->why_not, sizeof(p->why_not), "%s: %s", hold.why, hold.advice);
 	else if (info->end.why == IPC_CONN_TIMEOUT)
 		snprintf(p->why_not, sizeof(p->why_not),
 			 "it does not answer: overloaded, or another tool blocks its diagnostics");

@@ -48,6 +48,15 @@ bool process_is_named(const struct process *p, const char *name);
 void process_why_not(const struct ipc_target *t, char *buf, size_t size);
 /* Whose it is and who may trace it. */
 void process_whose(const struct ipc_target *t, char *buf, size_t size);
+
+/* What holds a process, so that its runtime cannot answer, and what to do about it. */
+struct process_hold {
+	char why[64]; /* "it is stopped by a signal, so its runtime cannot answer" */
+	char advice[64];
+};
+
+/* False: nothing does, or it cannot be seen from here.  t may be NULL. */
+bool process_is_held(const char *root, const struct ipc_target *t, struct process_hold *ret);
 /* The version of a runtime that does not tell it, from the files it was loaded from; the caller
  * frees it.  NULL: not to be seen. */
 char *process_version_from_maps(const char *root, int32_t pid);

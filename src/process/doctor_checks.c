@@ -97,6 +97,7 @@ static const char *setting(const struct patient *p, const char *name, char *full
 static bool check_exists(const struct patient *p)
 {
 	const struct ipc_target *t = p->t;
+	struct process_hold hold;
 
 	switch (t->why) {
 	case IPC_WHY_GONE:
@@ -116,14 +117,9 @@ static bool check_exists(const struct patient *p)
 	default:
 		break;
 	}
-	if (t->stat.state == 'T' || t->stat.state == 't') {
-		doctor_add(p->r, "process", DOCTOR_FAILED,
-			   "it is stopped by %s, so its runtime cannot answer",
-			   t->stat.state == 'T' ? "a signal" : "a debugger");
-		doctor_advise(p->r,
-			      t->stat.state == 'T' ? "let it go on: kill -CONT %" PRId32
-						   : "let the debugger of %" PRId32 " go on",
-			      t->pid);
+	if (process_is_held(p->s->root, t, &hold)) {
+		doctor_add(p->r, "process", DOCTOR_FAILED, "%s", hold.why);
+		doctor_advise(p->r, "%s", hold.advice);
 	} else {
 		doctor_add(p->r, "process", DOCTOR_OK, "it runs: %s", t->stat.comm);
 	}

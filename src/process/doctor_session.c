@@ -74,6 +74,7 @@ static bool ask(struct probe *p, size_t *ret_socket)
 static void say_no_answer(struct probe *p)
 {
 	const struct ipc_conn_end *end = &p->info.end;
+	struct process_hold hold;
 	char text[256];
 
 	if (end->why == IPC_CONN_CONNECT && end->error == -ECONNREFUSED) {
@@ -86,6 +87,9 @@ static void say_no_answer(struct probe *p)
 		process_whose(p->t, text, sizeof(text));
 		doctor_add(p->r, "answer", DOCTOR_FAILED, "its socket may not be used: %s", text);
 		doctor_advise(p->r, "run as root, or as the user of the process");
+	} else if (end->why == IPC_CONN_TIMEOUT && process_is_held(p->s->root, p->t, &hold)) {
+		doctor_add(p->r, "answer", DOCTOR_FAILED, "%s", hold.why);
+		doctor_advise(p->r, "%s", hold.advice);
 	} else if (end->why == IPC_CONN_TIMEOUT) {
 		doctor_add(p->r, "answer", DOCTOR_FAILED,
 			   "it does not answer within %" PRIu64 " ms", p->s->ask_ms);
@@ -269,10 +273,14 @@ static void say_suspended(struct probe *p, bool told, const char *sign)
 
 static void say_session(struct probe *p, bool told)
 {
+	struct process_hold hold;
 	char why[256];
 
 	if (p->r->interrupted) {
 		doctor_add(p->r, "session", DOCTOR_UNKNOWN, "interrupted");
+	} else if (p->end.why != SESSION_ENDED && process_is_held(p->s->root, p->t, &hold)) {
+		doctor_add(p->r, "session", DOCTOR_FAILED, "%s", hold.why);
+		doctor_advise(p->r, "%s", hold.advice);
 	} else if (p->end.why == SESSION_REFUSED) {
 		say_refused(p);
 	} else if (p->began && p->silent) {

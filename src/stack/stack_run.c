@@ -40,12 +40,11 @@ enum { PROVIDERS = sizeof(providers) / sizeof(providers[0]) };
 
 /* --- what went wrong --- */
 
-static void say_stopped(const struct collect_target *t)
+static void say_held(const struct collect_target *t, const struct process_hold *hold)
 {
-	log_error("cannot take the stacks of process %" PRId32 " (%s): it is stopped",
-		  t->target.pid, t->name);
-	log_advice("its runtime cannot answer until it goes on: kill -CONT %" PRId32,
-		   t->target.pid);
+	log_error("cannot take the stacks of process %" PRId32 " (%s): %s", t->target.pid, t->name,
+		  hold->why);
+	log_advice("%s", hold->advice);
 }
 
 /* A session that is opened and closed meanwhile makes some runtimes crash when they go on. */
@@ -189,8 +188,8 @@ static int take(const struct stack_wish *w, struct analysis *a)
 
 	if (!stack_session_run(&config, a, &r))
 		return EXIT_FAILED;
-	if (r.stopped) {
-		say_stopped(w->target);
+	if (r.held) {
+		say_held(w->target, &r.hold);
 		code = EXIT_UNREACHABLE;
 	} else if (!r.end.started && !r.interrupted) {
 		code = refuse(w->target, &r.end, w->heap_walks > 0);
@@ -210,11 +209,12 @@ static int take(const struct stack_wish *w, struct analysis *a)
 int stack_run(const struct stack_wish *w)
 {
 	const struct an_options options = { .top = 0 };
+	struct process_hold hold;
 	struct analysis *a;
 	int code;
 
-	if (stack_process_is_stopped(w->target->target.pid)) {
-		say_stopped(w->target);
+	if (process_is_held(PROC_ROOT, &w->target->target, &hold)) {
+		say_held(w->target, &hold);
 		return EXIT_UNREACHABLE;
 	}
 	if (proc_stays_at_start(PROC_ROOT, w->target->target.pid)) {

@@ -35,13 +35,6 @@ struct stack_session {
 	bool stopping, over, walks_over;
 };
 
-bool stack_process_is_stopped(int32_t pid)
-{
-	struct proc_stat st;
-
-	return proc_read_stat(PROC_ROOT, pid, &st) && (st.state == 'T' || st.state == 't');
-}
-
 static void finish(struct stack_session *s)
 {
 	if (s->over)
@@ -151,8 +144,8 @@ static void on_look(uv_timer_t *timer)
 	uint64_t now = uv_hrtime(), half_ns = s->config->timeout_ms * UINT64_C(500000);
 	uint64_t watched;
 
-	if (stack_process_is_stopped(s->config->target->pid)) {
-		s->result->stopped = true;
+	if (process_is_held(PROC_ROOT, s->config->target, &s->result->hold)) {
+		s->result->held = true;
 		s->result->end.why = SESSION_TIMEOUT;
 		finish(s);
 		return;

@@ -15,6 +15,7 @@
 
 #include "src/ipc/ipc_find.h"
 #include "src/ipc/ipc_wire.h"
+#include "src/ipc/process_list.h"
 #include "src/ipc/session.h"
 #include "src/proc/proc_threads.h"
 #include "src/trace/analysis.h"
@@ -32,7 +33,8 @@ struct stack_session_config {
 struct stack_session_result {
 	struct session_end end;
 	bool interrupted; /* by a signal: taken as it is */
-	bool stopped; /* the process is stopped, as by SIGSTOP */
+	bool held; /* it cannot answer: hold says why */
+	struct process_hold hold;
 	unsigned walked; /* walks of the heap that have ended */
 	uint64_t samples, rounds; /* of samples */
 	bool threads_known;
@@ -44,8 +46,5 @@ struct stack_session_result {
 bool stack_session_run(const struct stack_session_config *config, struct analysis *analysis,
 		       struct stack_session_result *ret);
 void stack_session_done(struct stack_session_result *r);
-
-/* 'T' or 't' of /proc. */
-bool stack_process_is_stopped(int32_t pid);
 
 #endif

@@ -70,6 +70,40 @@ def stands_still(app):
     return True
 
 
+def held(folder):
+    """A process that is stopped answers nobody: whatever is asked of it, that is the reason given,
+    and how it goes on."""
+    store = os.path.join(folder, "store")
+    with shop("net10", "idle", 300) as app:
+        port = sockets(app.pid)[0]
+        freeze(app.pid)
+        for command in (["collect", "-p", app.pid, "-o", "none"],
+                        ["collect", "--diagnostic-port", port + ",connect", "-o", "none"],
+                        ["collect", "-p", app.pid, "-o", "none", "--heap"],
+                        ["counters", "collect", "-p", app.pid, "-o", os.path.join(folder, "c.csv")],
+                        ["process", "info", "-p", app.pid], ["process", "env", "-p", app.pid],
+                        ["process", "resume", "-p", app.pid], ["stack", "-p", app.pid],
+                        ["sample", "-p", app.pid, "--store", store]):
+            r = run(*command, "--timeout", "500ms")
+            check(r.code in (1, 5) and r.out == "" and r.seconds < 10, "held: refused", command, r)
+            check("it is stopped by a signal" in r.err and
+                  "let it go on: kill -CONT %d" % app.pid in r.err, "held: says why", command, r)
+            check("overloaded" not in r.err, "held: and nothing else", command, r)
+        r = run("doctor", "-p", app.pid, "--timeout", "500ms")
+        check(r.code == 5 and "it is stopped by a signal" in r.out and "overloaded" not in r.out,
+              "held: doctor", r)
+        os.kill(app.pid, signal.SIGCONT)
+        wait_until("held: no session is left", lambda: in_process_sessions(app) == 0)
+        r = Running("collect", "-p", app.pid, "-o", os.path.join(folder, "held.nettrace"),
+                    "--stop-timeout", "500ms", "--duration", "60s")
+        wait_until("held: is recorded", lambda: recorded(folder, "held"))
+        freeze(app.pid)
+        r.signal(signal.SIGINT)
+        r = r.finish()
+        check(r.code == 3 and "it is stopped by a signal" in r.err and
+              "kill -CONT %d" % app.pid in r.err, "held: at the end", r)
+
+
 def stopped_target(folder, app):
     """SIGSTOP for a while in the middle: the recording goes on with it, and ends as it should."""
     path = os.path.join(folder, "paused.nettrace")
@@ -223,5 +257,5 @@ if __name__ == "__main__":
             parts((no_session_left,), folder, app)
         with shop("net10", "mixed", 300) as app:
             parts((stopped_target, clock_step, limits), folder, app)
-        parts((slow_reader, killed_at_any_time), folder)
+        parts((held, slow_reader, killed_at_any_time), folder)
     done()

@@ -4,8 +4,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -68,12 +71,66 @@ static void reasons(void **state)
 	assert_string_equal(why, "it belongs to user 3999999999: run as 3999999999 or as root");
 }
 
+static void set_stat(const char *root, const char *text)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/85/stat", root);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fprintf(f, "85 (app) %s\n", text) > 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void held_by(void **state)
+{
+	static const char rest[] = "1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0";
+	struct ipc_target t = { .pid = 85, .stat = { .start_ticks = 3 } };
+	char root[] = "/tmp/drd-list-XXXXXX", dir[64], text[128], file[80];
+	struct process_hold hold;
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	snprintf(dir, sizeof(dir), "%s/85", root);
+	snprintf(file, sizeof(file), "%s/stat", dir);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_false(process_is_held(root, &t, &hold)); /* gone */
+	assert_false(process_is_held(root, NULL, &hold));
+	for (const char *s = "RSDZXI"; *s; s++) {
+		snprintf(text, sizeof(text), "%c %s 3 0 0", *s, rest);
+		set_stat(root, text);
+		assert_false(process_is_held(root, &t, &hold));
+	}
+	snprintf(text, sizeof(text), "T %s 3 0 0", rest);
+	set_stat(root, text);
+	assert_true(process_is_held(root, &t, &hold));
+	assert_string_equal(hold.why, "it is stopped by a signal, so its runtime cannot answer");
+	assert_string_equal(hold.advice, "let it go on: kill -CONT 85");
+	t.foreign = true; /* the number is somebody else's */
+	assert_false(process_is_held(root, &t, &hold));
+	t.foreign = false;
+	snprintf(text, sizeof(text), "T %s 4 0 0", rest);
+	set_stat(root, text); /* another process by now */
+	assert_false(process_is_held(root, &t, &hold));
+	snprintf(text, sizeof(text), "t %s 3 0 0", rest);
+	set_stat(root, text);
+	t.pid = 85;
+	assert_true(process_is_held(root, &t, &hold));
+	assert_string_equal(hold.why, "it is stopped by a debugger, so its runtime cannot answer");
+	assert_string_equal(hold.advice, "let the debugger of 85 go on");
+	unlink(file);
+	rmdir(dir);
+	rmdir(root);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(guessed_names),
 		cmocka_unit_test(names_that_match),
 		cmocka_unit_test(reasons),
+		cmocka_unit_test(held_by),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
