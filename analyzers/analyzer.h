@@ -64,9 +64,19 @@ struct an_os_thread {
 	uint64_t cpu_ns; /* used while it was watched */
 };
 
+/* How it came that a stream has no end. */
+enum an_cut {
+	AN_CUT_UNKNOWN, /* as of a file */
+	AN_CUT_TARGET, /* the process ended */
+	AN_CUT_ASKED, /* whoever recorded did not want to wait */
+	AN_CUT_SILENT, /* the process did not send it */
+};
+
 /* What the world knows of the input beyond its bytes. */
 struct an_input {
 	const char *file; /* name to show; NULL: none */
+	enum an_cut cut;
+	const char *cut_why; /* "the process was killed by ..."; NULL: not known */
 	const char *file_cut; /* why the file ends before what was analysed; NULL: it does not */
 	/* What the recording asked for; ends at a NULL name.  NULL: not known, as of a file. */
 	const struct an_provider *enabled;

@@ -3,16 +3,38 @@
 
 #include <inttypes.h>
 
+static const char *const cut_advice[] = {
+	[AN_CUT_UNKNOWN] =
+		"All figures end there. The process died, or the recorder was killed, or the file "
+		"was not copied whole; the end of a trace, with the names of methods, is missing. "
+		"To record again: let the tool end by itself, or start the process with collect -- "
+		"COMMAND to see how it ends.",
+	[AN_CUT_TARGET] =
+		"All that it had sent by then is in the figures and in the file. What comes at the "
+		"end is missing: the names of code that it had loaded before the recording; "
+		"--early-symbols asks for them at the start.",
+	[AN_CUT_ASKED] =
+		"All figures end there. The names of methods come at the end: stop but once, and "
+		"wait for the tool to end by itself.",
+	[AN_CUT_SILENT] =
+		"All figures end there, and the names of methods, which come at the end, are "
+		"missing. If it runs, it may need longer (--stop-timeout); --early-symbols asks "
+		"for names at the start.",
+};
+
 /* After a fault in the middle decoding may have found its way on: then the figures have a hole. */
-static void on_fault(struct an_report *out, const struct nt_error *err,
+static void on_fault(const struct an_shared *s, struct an_report *out, const struct nt_error *err,
 		     const struct nt_stats *stats)
 {
+	const struct an_input *in = s->input;
 	uint64_t later = stats->events - err->events_before;
 	char where[512];
 	const char *title;
 
 	nt_error_format(err, where, sizeof(where));
-	if (err->code == NT_ETRUNC)
+	if (err->code == NT_ETRUNC && in->cut_why)
+		title = an_report_printf(out, "The recording is cut: %s", in->cut_why);
+	else if (err->code == NT_ETRUNC)
 		title = an_report_printf(
 			out, "The trace is cut: nothing after byte %" PRIu64 " could be read",
 			err->offset);
@@ -28,13 +50,8 @@ static void on_fault(struct an_report *out, const struct nt_error *err,
 			       "events. "
 			       "Take the file from its source again, or record again.");
 	else
-		an_add_finding(
-			out, AN_CRITICAL, "trace.truncated", title, where,
-			"All figures end there. Record again, stop with Ctrl-C or --duration and "
-			"wait for the tool to end by itself: the end of a trace holds the names of "
-			"methods. If the target died, start it with collect -- COMMAND to see how "
-			"it "
-			"ended.");
+		an_add_finding(out, AN_CRITICAL, "trace.truncated", title, where,
+			       cut_advice[err->code == NT_ETRUNC ? in->cut : AN_CUT_UNKNOWN]);
 }
 
 /* Frames without a name among all frames of the call tree, in percent; -1 without stacks. */
@@ -51,6 +68,8 @@ static double unnamed_percent(const struct an_shared *s)
 
 static void check_names(const struct an_shared *s, struct an_report *out)
 {
+	const struct nt_error *err = nt_decoder_borrow_error(s->decoder);
+	bool cut = err && err->code == NT_ETRUNC;
 	double unnamed = unnamed_percent(s);
 	const char *evidence;
 
@@ -76,8 +95,10 @@ static void check_names(const struct an_shared *s, struct an_report *out)
 			? "Names of methods are incomplete: the rundown at the end was cut"
 			: "Names of methods are missing: the trace has no rundown",
 		evidence,
-		"The runtime writes the names when the session is stopped. Record without "
-		"--rundown false, and let the tool finish after Ctrl-C instead of killing it.");
+		cut ? "The runtime writes the names when the session is stopped, and it did not "
+		      "come to that. collect --early-symbols asks for them at the start as well."
+		    : "The runtime writes the names when the session is stopped: record without "
+		      "--rundown false.");
 }
 
 static const char *lost_threads(const struct an_shared *s, struct an_report *out)
@@ -165,7 +186,7 @@ void an_trace_findings(const struct an_shared *s, struct an_report *out)
 	const struct nt_stats *stats = nt_decoder_borrow_stats(s->decoder);
 
 	if (err)
-		on_fault(out, err, stats);
+		on_fault(s, out, err, stats);
 	if (s->input->file_cut)
 		an_add_finding(
 			out, AN_WARNING, "trace.file-cut",

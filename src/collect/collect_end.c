@@ -131,33 +131,42 @@ static int refuse(const struct collect_subject *who, const struct session_end *e
 
 /* --- what is missing in the stream --- */
 
+struct cut {
+	enum an_cut how;
+	char why[256];
+};
+
 static void say_why_cut(const struct collect_subject *who, const struct collect_facts *facts,
-			const struct analysis_child *child)
+			const struct analysis_child *child, struct cut *ret)
 {
 	struct process_hold hold = { .advice = "" };
-	char why[256];
+	size_t size = sizeof(ret->why);
 
-	if (facts->forced)
-		snprintf(why, sizeof(why), "stopped at once, without the rundown");
-	else if (facts->end.why == SESSION_STOP_TIMEOUT &&
-		 process_is_held(PROC_ROOT, who->target, &hold))
-		snprintf(why, sizeof(why), "%s", hold.why);
-	else if (facts->end.stop_answered && facts->stream_bytes == 0)
-		snprintf(why, sizeof(why),
+	ret->how = AN_CUT_SILENT;
+	if (facts->forced) {
+		ret->how = AN_CUT_ASKED;
+		snprintf(ret->why, size, "stopped at once, without the rundown");
+	} else if (facts->end.why == SESSION_STOP_TIMEOUT &&
+		   process_is_held(PROC_ROOT, who->target, &hold)) {
+		snprintf(ret->why, size, "%s", hold.why);
+	} else if (facts->end.stop_answered && facts->stream_bytes == 0) {
+		snprintf(ret->why, size,
 			 "the runtime sent nothing: it is suspended until it is told to resume");
-	else if (facts->end.why == SESSION_ENDED)
-		describe_end(who, child, why, sizeof(why));
-	else
-		session_describe(&facts->end, why, sizeof(why));
+	} else if (facts->end.why == SESSION_ENDED) {
+		ret->how = AN_CUT_TARGET;
+		describe_end(who, child, ret->why, size);
+	} else {
+		session_describe(&facts->end, ret->why, size);
+	}
 	log_error("the trace of process %" PRId32 " (%s) is incomplete: %s", who->pid, who->name,
-		  why);
+		  ret->why);
 	if (*hold.advice)
 		log_advice("%s", hold.advice);
 }
 
 /* The exit code that the stream alone would give. */
 static int judge_stream(const struct collect_subject *who, const struct collect_facts *facts,
-			const struct analysis_child *child, struct nt_decoder *d)
+			const struct analysis_child *child, struct nt_decoder *d, struct cut *cut)
 {
 	const struct nt_stats *stats = nt_decoder_borrow_stats(d);
 	enum nt_status st = nt_decoder_finish(d);
@@ -173,7 +182,7 @@ static int judge_stream(const struct collect_subject *who, const struct collect_
 		return EXIT_DONE;
 	}
 	if (st == NT_ETRUNC) {
-		say_why_cut(who, facts, child);
+		say_why_cut(who, facts, child, cut);
 		if (nt_decoder_borrow_trace(d))
 			return EXIT_PARTIAL;
 		log_advice("nothing was recorded");
@@ -302,6 +311,7 @@ int collect_conclude(const struct collect_settings *s, const struct collect_subj
 	struct nt_decoder *d = analysis_decoder(a);
 	uint64_t stop = facts->stop_ns ? facts->stop_ns : facts->end_ns;
 	struct seen seen = { .settings = s, .outcome = { .who = who } };
+	struct cut cut = { .why = "" };
 	int code, file_code, report_code = EXIT_DONE;
 
 	if (!facts->started) {
@@ -311,7 +321,9 @@ int collect_conclude(const struct collect_settings *s, const struct collect_subj
 		tell(&seen);
 		return seen.outcome.code;
 	}
-	code = judge_stream(who, facts, child, d);
+	code = judge_stream(who, facts, child, d, &cut);
+	if (*cut.why)
+		analysis_set_cut(a, cut.how, cut.why);
 	file_code = judge_file(facts);
 	seen.outcome.path = facts->path;
 	seen.outcome.file_bytes = facts->written.file.file_bytes;

@@ -19,7 +19,8 @@ struct analysis {
 	struct nt_decoder *decoder;
 	struct report_choice choice;
 	const struct an_class *classes[MAX_CLASSES + 1];
-	const char *file_cut;
+	const char *file_cut, *cut_why;
+	enum an_cut cut;
 	const struct an_provider *enabled;
 	const struct analysis_threads *threads;
 	struct an_cputime *cputime;
@@ -246,6 +247,12 @@ void analysis_set_file_cut(struct analysis *a, const char *why)
 	a->file_cut = why;
 }
 
+void analysis_set_cut(struct analysis *a, enum an_cut cut, const char *why)
+{
+	a->cut = cut;
+	a->cut_why = why;
+}
+
 void analysis_see(struct analysis *a, void (*see)(void *ctx, const struct an_value *root),
 		  void *ctx)
 {
@@ -286,6 +293,8 @@ int analysis_print(struct analysis *a, struct out *out, enum report_format forma
 		   const struct analysis_child *child)
 {
 	const struct an_input input = { .file = file,
+					.cut = a->cut,
+					.cut_why = a->cut_why,
 					.file_cut = a->file_cut,
 					.enabled = a->enabled,
 					.threads = a->threads ? a->threads->rows : NULL,

@@ -70,6 +70,9 @@ void analysis_set_enabled(struct analysis *a, const struct an_provider *enabled)
 /* Why the file to be named in the report lacks the end of the stream; static text. */
 void analysis_set_file_cut(struct analysis *a, const char *why);
 
+/* Why the stream has no end; why must live until the report is printed. */
+void analysis_set_cut(struct analysis *a, enum an_cut cut, const char *why);
+
 /* All threads of the process as the system had them at the end; must live until the report. */
 struct analysis_threads {
 	const struct an_os_thread *rows; /* by rising id */

@@ -35,6 +35,13 @@ def complete(folder, name, want=True):
     return trace
 
 
+def cut(result, what, title, advice):
+    """What the report says of the missing end: why, and nothing that would not help."""
+    found = [f for f in result.json().get("findings", []) if f["id"] == "trace.truncated"]
+    check([f["title"] for f in found] == [title], what + ": the report says why", found)
+    check(advice in "".join(f["advice"] for f in found), what + ": and what that means", found)
+
+
 def closed_stdin():
     os.close(0)
 
@@ -68,7 +75,7 @@ def nohup(folder, app):
 
 def twice(folder, app):
     """The second Ctrl-C does not wait for a runtime that does not answer."""
-    r = recording(folder, app, "twice.nettrace", "--duration", "60s")
+    r = recording(folder, app, "twice.nettrace", "--duration", "60s", "--json")
     freeze(app.pid)
     r.signal(signal.SIGINT)
     time.sleep(0.6)
@@ -79,6 +86,8 @@ def twice(folder, app):
     check(time.monotonic() - begin < 2, "twice: at once", result)
     check(result.code == 3, "twice: exit code 3", result)
     check("without the rundown" in result.err, "twice: says what is missing", result)
+    cut(result, "twice", "The recording is cut: stopped at once, without the rundown",
+        "stop but once")
     complete(folder, "twice.nettrace", False)
 
 
@@ -86,7 +95,7 @@ def stop_timeout(folder, app):
     """A target that never ends its stream does not keep us."""
     for _ in range(3):
         r = recording(folder, app, "bound.nettrace", "--duration", "60s", "--stop-timeout", "1s",
-                      "--force")
+                      "--force", "--json")
         freeze(app.pid)
         begin = time.monotonic()
         r.signal(signal.SIGTERM)
@@ -96,19 +105,23 @@ def stop_timeout(folder, app):
     os.kill(app.pid, signal.SIGCONT)
     check(0.8 < time.monotonic() - begin < 4, "bound: ends with --stop-timeout", result)
     check(result.code == 3, "bound: exit code 3", result)
+    cut(result, "bound", "The recording is cut: it is stopped by a signal, so its runtime cannot "
+        "answer", "it may need longer (--stop-timeout)")
     complete(folder, "bound.nettrace", False)
 
 
 def killed(folder):
     """kill -9 of the target: over at once, and it says how the target ended."""
     with shop(TARGET, "cpu") as app:
-        r = recording(folder, app, "killed.nettrace", "--duration", "60s")
+        r = recording(folder, app, "killed.nettrace", "--duration", "60s", "--json")
         begin = time.monotonic()
         os.kill(app.pid, signal.SIGKILL)
         result = r.finish()
     check(time.monotonic() - begin < 2, "killed: at once", result)
     check(result.code == 3, "killed: exit code 3", result)
     check("killed by signal 9" in result.err, "killed: says how", result)
+    cut(result, "killed", "The recording is cut: the process was killed by signal 9 (Killed)",
+        "is in the figures and in the file")
     complete(folder, "killed.nettrace", False)
 
 

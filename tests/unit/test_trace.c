@@ -198,8 +198,8 @@ static void a_trace_without_events_is_said_to_be_empty(void **state)
 	play_end(&p);
 }
 
-/* Feeds a cut stream to a real decoder. */
-static void a_cut_trace_says_where(void **state)
+/* Feeds a cut stream to a real decoder; what the report says of its end. */
+static void check_cut(const struct an_input *in, const char *title, const char *advice)
 {
 	struct build b = { 0 };
 	struct an_engine *e = an_engine_new(NULL, NULL, only_trace);
@@ -207,11 +207,10 @@ static void a_cut_trace_says_where(void **state)
 	struct an_report *r = an_report_new(NULL);
 	const struct an_value *v;
 
-	(void)state;
 	build_begin(&b, 4);
 	assert_int_equal(nt_decoder_push(d, b.bytes, b.count), NT_OK);
 	assert_int_equal(nt_decoder_finish(d), NT_ETRUNC);
-	assert_int_equal(an_engine_report(e, d, NULL, r), NT_OK);
+	assert_int_equal(an_engine_report(e, d, in, r), NT_OK);
 	v = an_report_borrow_root(r);
 	assert_int_equal(an_get(v, "trace.complete")->u, 0);
 	assert_int_equal(an_get_u64(v, "trace.truncated_at", 0), b.count);
@@ -219,11 +218,38 @@ static void a_cut_trace_says_where(void **state)
 	v = an_get(v, "findings")->first;
 	assert_string_equal(an_get_text(v, "id", ""), "trace.truncated");
 	assert_string_equal(an_get_text(v, "severity", ""), "critical");
-	assert_non_null(strstr(an_get_text(v, "advice", ""), "Record again"));
+	assert_non_null(strstr(an_get_text(v, "title", ""), title));
+	assert_non_null(strstr(an_get_text(v, "advice", ""), advice));
 	build_done(&b);
 	an_report_free(r);
 	nt_decoder_free(d);
 	an_engine_free(e);
+}
+
+static void a_cut_trace_says_where(void **state)
+{
+	(void)state;
+	check_cut(NULL, "nothing after byte ", "To record again");
+}
+
+/* Who recorded knows why, and gives no advice that has nothing to do with it. */
+static void a_cut_recording_says_why(void **state)
+{
+	static const struct {
+		enum an_cut cut;
+		const char *advice;
+	} rows[] = {
+		{ AN_CUT_TARGET, "All that it had sent by then is in the figures" },
+		{ AN_CUT_ASKED, "stop but once" },
+		{ AN_CUT_SILENT, "it may need longer (--stop-timeout)" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct an_input in = { .cut = rows[i].cut, .cut_why = "it was so" };
+
+		check_cut(&in, "The recording is cut: it was so", rows[i].advice);
+	}
 }
 
 /* Nothing at all was read: still a report. */
@@ -256,6 +282,7 @@ int main(void)
 		cmocka_unit_test(the_rundown_does_not_count_as_observed),
 		cmocka_unit_test(a_trace_without_events_is_said_to_be_empty),
 		cmocka_unit_test(a_cut_trace_says_where),
+		cmocka_unit_test(a_cut_recording_says_why),
 		cmocka_unit_test(a_report_without_a_header_is_all_null),
 	};
 
