@@ -9,6 +9,7 @@
 
 #include "src/base/command.h"
 #include "src/base/log.h"
+#include "src/base/trace_name.h"
 #include "src/base/version.h"
 #include "src/collect/collect_target.h"
 #include "src/ipc/port_address.h"
@@ -47,7 +48,8 @@ static const struct opt_spec process_options[] = {
 	{ "set", 0, "NAME=VALUE", "env: set a variable inside the process",
 	  OPT_LIST(struct process_args, set), .check = is_assignment, .expected = "NAME=VALUE" },
 	{ "output", 'o', "FILE", "dump: the file, written by the process; %p pid, %n name, %t time",
-	  OPT_STRING(struct process_args, output) },
+	  OPT_STRING(struct process_args, output), .check = trace_name_is_pattern,
+	  .expected = TRACE_NAME_PATTERN },
 	{ "type", 0, "TYPE", "dump: mini, heap (default), triage or full",
 	  OPT_ENUM(struct process_args, type, process_dump_types) },
 	{ "force", 0, NULL, "dump: replace an existing file",

@@ -62,6 +62,14 @@ static void put_value(FILE *f, char letter, const struct trace_name *v)
 	}
 }
 
+bool trace_name_is_pattern(const char *text)
+{
+	for (const char *p = text; *p; p++)
+		if (*p == '%' && (*++p == '\0' || !strchr("pnth%", *p)))
+			return false;
+	return true;
+}
+
 char *trace_name_expand(const char *pattern, const struct trace_name *values)
 {
 	char *text = NULL;

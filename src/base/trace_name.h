@@ -18,8 +18,15 @@ struct trace_name {
 	const char *host; /* %h; NULL: ask the system */
 };
 
-/* "%%" is a percent sign; any other letter stays as it is.  The caller frees it; NULL: no memory.
- */
+/* Whether each % in it stands before one of these letters, or before another: "%%" is a percent
+ * sign. */
+bool trace_name_is_pattern(const char *text);
+#define TRACE_NAME_PATTERN                                                                         \
+	"a name in which % stands before p (pid), n (name), t (time), h (host) or % (a percent "   \
+	"sign)"
+
+/* Of such a pattern; whatever else follows a % stays as it is.  The caller frees it; NULL: no
+ * memory. */
 char *trace_name_expand(const char *pattern, const struct trace_name *values);
 
 /* "a.nettrace.zst", 2 -> "a-2.nettrace.zst".  The caller frees it; NULL: no memory. */

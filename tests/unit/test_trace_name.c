@@ -32,6 +32,22 @@ static void letters(void **state)
 	check("%n", NULL, "unknown");
 }
 
+static void which_are_patterns(void **state)
+{
+	static const char *const good[] = { "",	 "plain", TRACE_NAME_DEFAULT,	     "%p%n%t%h%%",
+					    "-", "none",  "/data/100%%/%%x.nettrace" };
+	/* Among them what date(1), printf(3) and createdump know. */
+	static const char *const bad[] = { "%",	  "x%",	    "%%%", "%x",     "%P",
+					   "%d",  "%e",	    "% n", "100%/x", "a%\xc3\xa9",
+					   "%5p", "%n%Y%m", "%\n" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		assert_true(trace_name_is_pattern(good[i]));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(trace_name_is_pattern(bad[i]));
+}
+
 static void own_host(void **state)
 {
 	const struct trace_name v = { 42, "x", 0, NULL };
@@ -84,9 +100,8 @@ static void numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(letters),
-		cmocka_unit_test(own_host),
-		cmocka_unit_test(numbers),
+		cmocka_unit_test(letters),  cmocka_unit_test(which_are_patterns),
+		cmocka_unit_test(own_host), cmocka_unit_test(numbers),
 		cmocka_unit_test(pieces),
 	};
 

@@ -1,0 +1,1 @@
+drdotnet-trace process dump -p 1 -o core.%e
