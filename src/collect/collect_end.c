@@ -137,7 +137,7 @@ struct cut {
 };
 
 static void say_why_cut(const struct collect_subject *who, const struct collect_facts *facts,
-			const struct analysis_child *child, struct cut *ret)
+			const struct analysis_child *child, bool begun, struct cut *ret)
 {
 	struct process_hold hold = { .advice = "" };
 	size_t size = sizeof(ret->why);
@@ -146,22 +146,23 @@ static void say_why_cut(const struct collect_subject *who, const struct collect_
 	if (facts->forced) {
 		ret->how = AN_CUT_ASKED;
 		snprintf(ret->why, size, "stopped at once, without the rundown");
-	} else if (facts->end.why == SESSION_STOP_TIMEOUT &&
+	} else if ((facts->end.why == SESSION_STOP_TIMEOUT || facts->end.why == SESSION_SILENT) &&
 		   process_is_held(PROC_ROOT, who->target, &hold)) {
 		snprintf(ret->why, size, "%s", hold.why);
-	} else if (facts->end.stop_answered && facts->stream_bytes == 0) {
-		snprintf(ret->why, size,
-			 "the runtime sent nothing: it is suspended until it is told to resume");
 	} else if (facts->end.why == SESSION_ENDED) {
 		ret->how = AN_CUT_TARGET;
 		describe_end(who, child, ret->why, size);
 	} else {
 		session_describe(&facts->end, ret->why, size);
 	}
-	log_error("the trace of process %" PRId32 " (%s) is incomplete: %s", who->pid, who->name,
-		  ret->why);
+	log_error(begun ? "the trace of process %" PRId32 " (%s) is incomplete: %s"
+			: "nothing was recorded of process %" PRId32 " (%s): %s",
+		  who->pid, who->name, ret->why);
 	if (*hold.advice)
 		log_advice("%s", hold.advice);
+	else if (facts->end.why == SESSION_SILENT && who->target && !who->target->foreign)
+		log_advice("'drdotnet-trace process resume -p %" PRId32 "' lets it go on",
+			   who->pid);
 }
 
 /* The exit code that the stream alone would give. */
@@ -182,11 +183,10 @@ static int judge_stream(const struct collect_subject *who, const struct collect_
 		return EXIT_DONE;
 	}
 	if (st == NT_ETRUNC) {
-		say_why_cut(who, facts, child, cut);
-		if (nt_decoder_borrow_trace(d))
-			return EXIT_PARTIAL;
-		log_advice("nothing was recorded");
-		return EXIT_FAILED;
+		bool begun = nt_decoder_borrow_trace(d) != NULL;
+
+		say_why_cut(who, facts, child, begun, cut);
+		return begun ? EXIT_PARTIAL : EXIT_FAILED;
 	}
 	return analysis_fault(d, facts->path);
 }

@@ -14,6 +14,7 @@ enum {
 	RETRY_MS = 20, /* a runtime that is still starting */
 	LAST_ANSWER_MS = 1000, /* the answer to the stop, once the stream has ended */
 	LAST_BYTES_MS = 2000, /* the end of a stream whose stop could not be sent */
+	FIRST_BYTES_MS = 2000, /* the begin of a stream that is to be stopped */
 };
 
 enum state { ST_STARTING, ST_STREAMING, ST_STOPPING, ST_DRAINED, ST_OVER };
@@ -28,6 +29,7 @@ struct session {
 	uv_timer_t timer; /* starting: next try; stopping: the limit */
 	unsigned open; /* connections and handles not yet closed */
 	bool closing, stop_failed;
+	bool began; /* the stream */
 	int spare; /* a descriptor kept for the stop, should there be no other then; -1 none */
 	char **sockets;
 	size_t socket_count, socket;
@@ -132,6 +134,8 @@ static void on_stop_timeout(uv_timer_t *timer)
 
 	if (s->state == ST_DRAINED)
 		finish_drained(s);
+	else if (!s->result.stop_sent)
+		over(s, SESSION_SILENT);
 	else
 		over(s, s->stop_failed ? SESSION_STOP_FAILED : SESSION_STOP_TIMEOUT);
 }
@@ -169,21 +173,12 @@ static const struct ipc_conn_events stop_events = {
 	.end = on_stop_end,
 };
 
-void session_stop(struct session *s)
+static void send_stop(struct session *s)
 {
-	size_t n;
+	size_t n = ipc_put_stop(s->request, sizeof(s->request), s->id);
 
-	if (s->state == ST_STARTING) {
-		over(s, SESSION_CANCELLED);
-		return;
-	}
-	if (s->state != ST_STREAMING)
-		return;
-	s->state = ST_STOPPING;
-	ipc_conn_resume(s->stream);
 	uv_update_time(s->timer.loop);
 	uv_timer_start(&s->timer, on_stop_timeout, s->stop_timeout_ms, 0);
-	n = ipc_put_stop(s->request, sizeof(s->request), s->id);
 	if (s->spare >= 0)
 		close(s->spare);
 	s->spare = -1;
@@ -194,6 +189,32 @@ void session_stop(struct session *s)
 	}
 	s->open++;
 	s->result.stop_sent = true;
+}
+
+/*
+ * A runtime that is suspended at its start sends nothing, and puts a stop off until it goes on:
+ * .NET 9 and 10 crash then if there is another session.  One that has no reader any more does no
+ * harm.  So the stop waits for the first bytes, which a runtime that runs sends at once.
+ */
+void session_stop(struct session *s)
+{
+	uint64_t wait_ms =
+		FIRST_BYTES_MS < s->stop_timeout_ms ? FIRST_BYTES_MS : s->stop_timeout_ms;
+
+	if (s->state == ST_STARTING) {
+		over(s, SESSION_CANCELLED);
+		return;
+	}
+	if (s->state != ST_STREAMING)
+		return;
+	s->state = ST_STOPPING;
+	ipc_conn_resume(s->stream);
+	if (s->began) {
+		send_stop(s);
+		return;
+	}
+	uv_update_time(s->timer.loop);
+	uv_timer_start(&s->timer, on_stop_timeout, wait_ms, 0);
 }
 
 void session_pause(struct session *s)
@@ -263,7 +284,14 @@ static void on_data(void *ctx, const uint8_t *bytes, size_t len)
 {
 	struct session *s = ctx;
 
-	if (s->state == ST_STREAMING || s->state == ST_STOPPING)
+	bool first = !s->began;
+
+	s->began = true;
+	if (s->state != ST_STREAMING && s->state != ST_STOPPING)
+		return;
+	if (first && s->state == ST_STOPPING)
+		send_stop(s);
+	if (s->state != ST_OVER)
 		s->events->data(s->ctx, bytes, len);
 }
 
@@ -412,6 +440,10 @@ void session_describe(const struct session_end *end, char *buf, size_t size)
 			snprintf(buf, size, "it closed the connection without an answer");
 		else
 			snprintf(buf, size, "the connection broke: %s", uv_strerror(end->error));
+		break;
+	case SESSION_SILENT:
+		snprintf(buf, size,
+			 "the runtime sent nothing: it is suspended until it is told to resume");
 		break;
 	case SESSION_STOP_TIMEOUT:
 		snprintf(buf, size, "the stream did not end in time after the stop");

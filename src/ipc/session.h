@@ -32,6 +32,7 @@ enum session_why {
 	SESSION_REFUSED, /* the runtime answered with an error: hresult */
 	SESSION_PROTOCOL, /* the other side does not speak the protocol: status */
 	SESSION_BROKEN, /* reading the stream failed: error */
+	SESSION_SILENT, /* not one byte came, so the stop was not sent */
 	SESSION_STOP_TIMEOUT, /* the stream did not end in time after the stop */
 	SESSION_STOP_FAILED, /* the stop could not be sent (error), and the stream went on */
 	SESSION_NO_MEMORY,
@@ -71,7 +72,7 @@ struct session_config {
 struct session *session_start(uv_loop_t *loop, const struct session_config *config,
 			      const struct session_events *events, void *ctx);
 
-/* Asks the runtime to end the session.  More calls change nothing. */
+/* Asks the runtime to end the session, once its stream has begun.  More calls change nothing. */
 void session_stop(struct session *s);
 
 /* Back-pressure: the runtime then drops events.  Without effect once a stop was asked for. */

@@ -16,7 +16,6 @@
 
 enum {
 	/* A stream begins at once, unless the runtime waits at its start. */
-	SILENT_MS = 2000,
 	STOP_MS = 5000,
 	MAX_SESSIONS = 64,
 	SIGNALS = 3,
@@ -27,13 +26,11 @@ struct probe {
 	const struct ipc_target *t;
 	struct doctor_report *r;
 	uv_loop_t loop;
-	uv_timer_t timer;
 	uv_signal_t signals[SIGNALS];
 	struct process_info info;
 	struct session *session;
 	struct session_end end;
-	bool asked, began, silent;
-	uint64_t stream_bytes;
+	bool asked, began;
 };
 
 static double now_ms(void)
@@ -121,14 +118,6 @@ static void say_answer(struct probe *p, double took_ms)
 
 /* --- can a session be opened? --- */
 
-static void on_timer(uv_timer_t *timer)
-{
-	struct probe *p = timer->data;
-
-	p->silent = true;
-	session_stop(p->session);
-}
-
 static void on_signal(uv_signal_t *signal, int number)
 {
 	struct probe *p = signal->data;
@@ -146,24 +135,20 @@ static void on_started(void *ctx, unsigned version, unsigned gave_up)
 	(void)version;
 	(void)gave_up;
 	p->began = true;
-	uv_timer_start(&p->timer, on_timer, SILENT_MS, 0);
+	session_stop(p->session);
 }
 
 static void on_data(void *ctx, const uint8_t *bytes, size_t len)
 {
-	struct probe *p = ctx;
-
+	(void)ctx; /* taken off it, and of no interest */
 	(void)bytes;
-	p->stream_bytes += len;
-	uv_timer_stop(&p->timer);
-	session_stop(p->session);
+	(void)len;
 }
 
 static void on_session_closed(void *ctx)
 {
 	struct probe *p = ctx;
 
-	uv_close((uv_handle_t *)&p->timer, NULL);
 	for (size_t i = 0; i < SIGNALS; i++)
 		uv_close((uv_handle_t *)&p->signals[i], NULL);
 }
@@ -175,7 +160,6 @@ static void on_end(void *ctx, const struct session_end *end)
 
 	p->end = *end;
 	p->session = NULL;
-	uv_timer_stop(&p->timer);
 	session_close(session, on_session_closed, p);
 }
 
@@ -204,8 +188,6 @@ static bool try_session(struct probe *p, const char *socket)
 		.stop_timeout_ms = STOP_MS,
 	};
 
-	uv_timer_init(&p->loop, &p->timer);
-	p->timer.data = p;
 	for (size_t i = 0; i < SIGNALS; i++) {
 		uv_signal_init(&p->loop, &p->signals[i]);
 		p->signals[i].data = p;
@@ -283,7 +265,7 @@ static void say_session(struct probe *p, bool told)
 		doctor_advise(p->r, "%s", hold.advice);
 	} else if (p->end.why == SESSION_REFUSED) {
 		say_refused(p);
-	} else if (p->began && p->silent) {
+	} else if (p->end.why == SESSION_SILENT) {
 		say_suspended(p, told, "it opens a session and sends nothing");
 	} else if (p->began && p->end.why == SESSION_ENDED) {
 		doctor_add(p->r, "session", DOCTOR_OK,

@@ -9,8 +9,8 @@ import socket
 import threading
 import time
 
-from live import (App, Running, check, done, events, parts, run, scratch, shop, sockets, wait_until,
-                  workload)
+from live import (LONG, App, Running, check, done, events, in_process_sessions, parts, run, scratch,
+                  shop, sockets, wait_until, workload)
 
 SHOP = os.path.join(workload("net10"), "shop")
 
@@ -116,6 +116,30 @@ def default_port(folder):
             trace = events(path)[0]
             check(trace.get("complete") and trace.get("first_event_ms", 1e9) < 3000,
                   "default port: from the start", trace)
+
+
+def left_suspended():
+    """Sessions that come and go while a runtime is suspended: one that is told to stop then makes
+    .NET 9 and 10 crash when it goes on with another.  They are let go without that."""
+    env = {"DOTNET_DefaultDiagnosticPortSuspend": "1"}
+    for target in ["net8", "net9", "net10", "net11"] if LONG else ["net9", "net10"]:
+        what = target + ": left suspended"
+        with shop(target, "idle", env=env) as app:
+            for more in ([], ["--early-symbols"]):
+                r = run("collect", "-p", app.pid, "--resume-runtime", "false", "--duration",
+                        "100ms", "-o", "none", "--stop-timeout", "500ms", *more)
+                if target == "net11":  # it serves sessions before it goes on
+                    check(r.code == 0, what, r)
+                    continue
+                check(r.code == 1 and "nothing was recorded of process %d (Shop): the runtime "
+                      "sent nothing: it is suspended until it is told to resume" % app.pid in r.err, what, r)
+                check("'drdotnet-trace process resume -p %d'" % app.pid in r.err,
+                      what + ": what to do", r)
+            r = run("collect", "-p", app.pid, "--duration", "500ms", "-o", "none", "-q")
+            check(r.code == 0, what + ": then recorded", r)
+            wait_until(what + ": no session is left", lambda app=app: in_process_sessions(app) == 0)
+            r = run("collect", "-p", app.pid, "--duration", "100ms", "-o", "none", "-q")
+            check(r.code == 0 and app.process.poll() is None, what + ": lives on", r)
 
 
 def stopped_while_it_waits(folder):
@@ -242,4 +266,5 @@ if __name__ == "__main__":
     with scratch() as folder:
         parts((target_ends, not_resumed, default_port, stopped_while_it_waits,
                killed_while_it_waits, connect, tcp), folder)
+    parts((left_suspended,))
     done()

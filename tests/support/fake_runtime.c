@@ -190,14 +190,8 @@ static void serve_collect(struct fake_conn *c, unsigned version)
 	}
 }
 
-static void serve_resume(struct fake_conn *c)
+void fake_runtime_resume(struct fake_runtime *f)
 {
-	static const uint8_t zero[4];
-	struct fake_runtime *f = c->runtime;
-
-	f->resumes++;
-	answer(c, 0, zero, sizeof(zero));
-	c->close_after = true;
 	if (!f->script.suspended)
 		return;
 	f->script.suspended = false;
@@ -206,6 +200,17 @@ static void serve_resume(struct fake_conn *c)
 	queue(f->stream, f->script.stream, f->script.stream_bytes);
 	f->stream->close_after = f->script.closes;
 	pump(f->stream);
+}
+
+static void serve_resume(struct fake_conn *c)
+{
+	static const uint8_t zero[4];
+	struct fake_runtime *f = c->runtime;
+
+	f->resumes++;
+	answer(c, 0, zero, sizeof(zero));
+	c->close_after = true;
+	fake_runtime_resume(f);
 }
 
 static void end_stream(struct fake_conn *stream, struct fake_conn *stop)

@@ -84,6 +84,8 @@ struct fake_runtime {
 
 /* Listens; asserts on failure. */
 void fake_runtime_start(struct fake_runtime *f, uv_loop_t *loop, const struct fake_script *script);
+/* As ResumeRuntime does. */
+void fake_runtime_resume(struct fake_runtime *f);
 /* Closes everything; the loop has to run once more. */
 void fake_runtime_stop(struct fake_runtime *f);
 

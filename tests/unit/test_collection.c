@@ -267,17 +267,17 @@ static void a_stream_that_is_none(void **state)
 	free(r.file);
 }
 
-/* Nothing comes before it is told to go on; the stop ends it without a byte. */
+/* Nothing comes before it is told to go on; a stop would harm it, so none is sent. */
 static void a_suspended_runtime(void **state)
 {
 	struct fake_script s = script(FAKE_STOP_PROPER);
 	struct run r = { 0 };
 
 	(void)state;
-	s.stream_bytes = 0;
-	s.rest_bytes = 0;
+	s.suspended = true;
 	run(&r, &s);
 	assert_int_equal(r.starts, 1);
+	assert_int_equal(r.fake.stopped_id, 0);
 	assert_int_equal(r.code, EXIT_FAILED);
 	assert_int_equal(r.file_bytes, 0);
 	assert_false(r.have_report);

@@ -40,6 +40,7 @@ struct run {
 	const char *first_socket; /* tried before the fake's; NULL: none */
 	bool stop_at_start, stop_at_data, pause_first;
 	uint64_t stop_after_ms; /* timed, whatever was seen */
+	uint64_t resume_after_ms; /* a suspended runtime goes on, told by somebody else */
 
 	uv_loop_t loop;
 	struct fake_runtime fake;
@@ -104,7 +105,10 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct run *r = timer->data;
 
-	session_stop(r->session);
+	if (r->resume_after_ms)
+		fake_runtime_resume(&r->fake);
+	else
+		session_stop(r->session);
 }
 
 static void run(struct run *r, const struct fake_script *script)
@@ -130,8 +134,8 @@ static void run(struct run *r, const struct fake_script *script)
 	begin = uv_hrtime();
 	r->session = session_start(&r->loop, &config, &session_events, r);
 	assert_non_null(r->session);
-	if (r->stop_after_ms)
-		uv_timer_start(&r->timer, on_timer, r->stop_after_ms, 0);
+	if (r->stop_after_ms || r->resume_after_ms)
+		uv_timer_start(&r->timer, on_timer, r->stop_after_ms + r->resume_after_ms, 0);
 	uv_run(&r->loop, UV_RUN_DEFAULT);
 	r->took_ms = (uv_hrtime() - begin) / 1000000;
 	assert_int_equal(r->ends, 1);
@@ -525,18 +529,53 @@ static void requests_that_cannot_be_sent(void **state)
 	assert_int_equal(r.fake.accepted, 0);
 }
 
-/* The suspended runtime: the answer comes, the stream does not. */
-static void no_stream_is_no_fault(void **state)
+static bool was_stopped(const struct run *r)
+{
+	bool stopped = false;
+
+	for (size_t i = 0; i < r->fake.command_count; i++)
+		stopped = stopped ||
+			  r->fake.commands[i] == (IPC_SET_EVENTPIPE << 8 | IPC_STOP_TRACING);
+	return stopped;
+}
+
+/*
+ * The suspended runtime: the answer comes, the stream does not.  It is never told to stop, as it
+ * would crash later; only the connection is closed.
+ */
+static void a_silent_session_is_not_stopped(void **state)
 {
 	struct fake_script s = proper;
-	struct run r = { .stop_after_ms = 50, .timeout_ms = 20000 };
+	struct run r = { .stop_after_ms = 50, .timeout_ms = 20000, .stop_timeout_ms = 300 };
+	struct run at_once = { .stop_at_start = true, .stop_timeout_ms = 100 };
 
 	(void)state;
-	s.stream_bytes = s.rest_bytes = 0;
+	s.suspended = true;
 	run(&r, &s);
 	check_got(&r, "");
-	assert_int_equal(r.end.why, SESSION_ENDED);
+	assert_int_equal(r.end.why, SESSION_SILENT);
 	assert_true(r.end.started);
+	assert_false(r.end.stop_sent);
+	assert_false(was_stopped(&r));
+	assert_in_range(r.took_ms, 340, 3000);
+	run(&at_once, &s);
+	assert_int_equal(at_once.end.why, SESSION_SILENT);
+	assert_false(was_stopped(&at_once));
+}
+
+/* What was asked for too early is done when the stream begins. */
+static void a_stop_waits_for_the_first_bytes(void **state)
+{
+	struct fake_script s = proper;
+	struct run r = { .stop_at_start = true, .resume_after_ms = 100 };
+
+	(void)state;
+	s.suspended = true;
+	run(&r, &s);
+	check_got(&r, WHOLE);
+	assert_int_equal(r.end.why, SESSION_ENDED);
+	assert_true(was_stopped(&r));
+	assert_in_range(r.took_ms, 90, 3000);
 }
 
 static void every_end_has_words(void **state)
@@ -633,7 +672,8 @@ int main(void)
 		cmocka_unit_test(a_stop_resumes_reading),
 		cmocka_unit_test(cancelled_before_it_began),
 		cmocka_unit_test(requests_that_cannot_be_sent),
-		cmocka_unit_test(no_stream_is_no_fault),
+		cmocka_unit_test(a_silent_session_is_not_stopped),
+		cmocka_unit_test(a_stop_waits_for_the_first_bytes),
 		cmocka_unit_test(every_end_has_words),
 		cmocka_unit_test(who_are_you),
 		cmocka_unit_test(no_answer_who_they_are),
