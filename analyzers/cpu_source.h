@@ -65,6 +65,11 @@ struct an_engine;
 NT_MUST_CHECK enum nt_status an_engine_cpu_sample(struct an_engine *e, enum an_cpu_source source,
 						  const struct an_cpu_sample *sample);
 /*
+ * The source was on and takes one sample of so much CPU time: where none comes nothing ran.  Like
+ * the samples.
+ */
+void an_engine_cpu_source(struct an_engine *e, enum an_cpu_source source, uint64_t period_ns);
+/*
  * Native code of a function at [start, last] in a file; function NULL: only the file is known; file
  * "": function is the text of a perf map.  Text is copied.
  */
@@ -81,5 +86,7 @@ struct analyzer;
 
 NT_MUST_CHECK enum nt_status an_cpu_add_sample(struct analyzer *cpu, enum an_cpu_source source,
 					       const struct an_cpu_sample *sample);
+
+void an_cpu_add_source(struct analyzer *cpu, enum an_cpu_source source, uint64_t period_ns);
 
 #endif

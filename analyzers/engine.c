@@ -116,6 +116,13 @@ enum nt_status an_engine_cpu_sample(struct an_engine *e, enum an_cpu_source sour
 	return NT_OK;
 }
 
+void an_engine_cpu_source(struct an_engine *e, enum an_cpu_source source, uint64_t period_ns)
+{
+	for (size_t i = 0; i < e->count; i++)
+		if (e->classes[i] == &an_class_cpu)
+			an_cpu_add_source(e->analyzers[i], source, period_ns);
+}
+
 enum nt_status an_engine_native_code(struct an_engine *e, uint64_t start, uint64_t last,
 				     const char *file, const char *function)
 {

@@ -33,6 +33,8 @@ void cpu_findings_none(const struct cpu *c, struct an_report *out)
 		       "To see what runs, record with the cpu profile.");
 }
 
+static const char waits_advice[] = "If it should be busy, see what it waits for: --view waiting.";
+
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0;
@@ -334,10 +336,30 @@ static void check_tier0(const struct cpu_rows *r, struct an_report *out)
 		advice);
 }
 
+/* Of the time in which the process was seen, by samples of nothing but running threads. */
+static void check_idle_time(const struct cpu *c, const struct cpu_totals *t, struct an_report *out)
+{
+	int64_t observed = cpu_observed_ns(c);
+	double running = percent(t->on_ns, (uint64_t)observed);
+
+	if (!t->timed || observed < SECOND_NS || t->left_out ||
+	    running >= an_limit(c->shared, AN_LIMIT_CPU_WAITING))
+		return;
+	an_add_finding(out, AN_INFO, "cpu.mostly-waiting",
+		       "The process was mostly waiting, not computing",
+		       an_report_printf(out,
+					"it used %.0f ms of CPU time in %.1f s, %.1f %% of a "
+					"processor",
+					(double)t->on_ns / 1e6, (double)observed / 1e9, running),
+		       waits_advice);
+}
+
 static void check_idle(const struct cpu *c, const struct cpu_totals *t, struct an_report *out)
 {
 	double running = percent(t->samples[CPU_ON], t->all);
 
+	if (t->source == AN_CPU_PERF)
+		check_idle_time(c, t, out);
 	if (running >= an_limit(c->shared, AN_LIMIT_CPU_WAITING) || t->source != AN_CPU_SAMPLER ||
 	    percent(t->samples[CPU_WAITING], t->all) < WAITING_PERCENT)
 		return;
@@ -349,7 +371,20 @@ static void check_idle(const struct cpu *c, const struct cpu_totals *t, struct a
 					"unknown",
 					running, t->all, percent(t->samples[CPU_WAITING], t->all),
 					percent(t->samples[CPU_UNKNOWN], t->all)),
-		       "If it should be busy, see what it waits for: --view waiting.");
+		       waits_advice);
+}
+
+static void check_waits(const struct cpu *c, const struct cpu_totals *t, struct an_report *out)
+{
+	if (c->shared->options.view == AN_VIEW_CPU || t->knows_waits)
+		return;
+	an_add_finding(
+		out, AN_INFO, "cpu.waits-not-recorded", "Where threads wait was not recorded",
+		"the samples are of running threads only",
+		t->source == AN_CPU_UNIVERSAL
+			? "Record context switches as well."
+			: "Record with --view waiting, which asks for the runtime's sampler, "
+			  "too; 'drdotnet-trace stack' shows where all threads are now.");
 }
 
 static void check_quality(const struct cpu_judge *j, const struct cpu_totals *t,
@@ -410,6 +445,7 @@ enum nt_status cpu_findings(struct cpu_judge *j, const struct cpu_rows *r, struc
 	check_runtime(r, out);
 	check_saturated(r, out);
 	check_idle(r->c, r->t, out);
+	check_waits(r->c, r->t, out);
 	check_quality(j, r->t, out);
 	return NT_OK;
 }

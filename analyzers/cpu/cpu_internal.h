@@ -93,6 +93,8 @@ struct cpu {
 	struct an_shared *shared;
 	uint64_t samples[AN_CPU_SOURCES];
 	uint64_t outside[AN_CPU_SOURCES]; /* of the time that was asked for */
+	bool blocked[AN_CPU_SOURCES]; /* among them are threads that came back from a wait */
+	uint64_t period_ns[AN_CPU_SOURCES]; /* of one that was on, samples or not; 0: not told */
 	struct cpu_thread *threads;
 	size_t thread_count, thread_cap;
 	struct nt_idmap by_id; /* thread id -> index */
@@ -202,6 +204,7 @@ struct cpu_thread_total {
 
 struct cpu_totals {
 	enum an_cpu_source source; /* whose samples count */
+	bool knows_waits; /* they tell who waits, too */
 	uint64_t samples[AN_STATES]; /* ditto */
 	uint64_t all; /* samples */
 	uint64_t measured; /* of them, while the CPU use of their thread was measured */
@@ -224,6 +227,8 @@ void cpu_totals_done(struct cpu_totals *t, const struct cpu *c);
 NT_MUST_CHECK enum nt_status cpu_sum(const struct cpu *c, struct cpu_judge *j, struct cpu_totals *t,
 				     struct an_profile *p);
 enum an_cpu_source cpu_choose_source(const struct cpu *c);
+/* Whether samples of the source tell who waits. */
+bool cpu_knows_waits(const struct cpu *c, enum an_cpu_source source);
 
 /* The time one sample stands for, usually; -1 not known. */
 int64_t cpu_interval_ns(const struct cpu *c, enum an_cpu_source source);

@@ -100,6 +100,7 @@ enum nt_status an_engine_perf(struct an_engine *e, const struct nt_perf *p)
 
 	if (!shared->methods)
 		return NT_OK; /* no section needs it */
+	an_engine_cpu_source(e, AN_CPU_PERF, p->info.period_ns);
 	st = add_names(e, p);
 	for (size_t i = 0; i < p->row_count && st == NT_OK; i++) {
 		const struct nt_perf_row *row = &p->rows[i];

@@ -35,6 +35,15 @@ void cpu_add_percent(struct an_value *v, const char *name, uint64_t part, uint64
 		an_add_null(v, name);
 }
 
+/* Samples of waiting threads; null where the source knows of none. */
+static void add_waiting(const struct cpu_rows *r, struct an_value *v, const char *name, uint64_t n)
+{
+	if (r->t->knows_waits)
+		an_add_uint(v, name, n);
+	else
+		an_add_null(v, name);
+}
+
 /* --- methods --- */
 
 static void add_tier(const struct cpu_rows *r, size_t row, struct an_value *v)
@@ -86,10 +95,10 @@ static void add_row(const struct cpu_rows *r, size_t index, struct an_value *lis
 	cpu_add_percent(v, "exclusive_percent", an_profile_sum(row->self, r->rank), r->whole);
 	cpu_add_percent(v, "inclusive_percent", an_profile_sum(row->total, r->rank), r->whole);
 	an_add_uint(v, "on_cpu", row->total[CPU_ON]);
-	an_add_uint(v, "waiting", row->total[CPU_WAITING]);
+	add_waiting(r, v, "waiting", row->total[CPU_WAITING]);
 	an_add_uint(v, "unknown", row->total[CPU_UNKNOWN]);
 	an_add_uint(v, "exclusive_on_cpu", row->self[CPU_ON]);
-	an_add_uint(v, "exclusive_waiting", row->self[CPU_WAITING]);
+	add_waiting(r, v, "exclusive_waiting", row->self[CPU_WAITING]);
 	an_add_uint(v, "exclusive_unknown", row->self[CPU_UNKNOWN]);
 	add_time(r, row, v);
 	add_tier(r, index, v);
@@ -157,7 +166,7 @@ static void add_thread(const struct cpu_rows *r, const struct cpu_thread *thread
 		an_add_int(v, "process_id", thread->process_id);
 	an_add_uint(v, "samples", x->all);
 	an_add_uint(v, "samples_on_cpu", x->samples[CPU_ON]);
-	an_add_uint(v, "samples_waiting", x->samples[CPU_WAITING]);
+	add_waiting(r, v, "samples_waiting", x->samples[CPU_WAITING]);
 	an_add_uint(v, "samples_unknown", x->samples[CPU_UNKNOWN]);
 	/* Where nothing is known of any sample, 0 would be a guess. */
 	if (x->measured || (r->t->timed && x->samples[CPU_ON] + x->samples[CPU_WAITING]))
@@ -258,6 +267,15 @@ static void add_nothing(const struct cpu *c, struct an_value *v)
 	an_add_array(v, "hot_path");
 }
 
+/* By a source that may be another than that of the section. */
+static bool waits_recorded(const struct cpu *c)
+{
+	for (unsigned i = AN_CPU_NONE + 1; i < AN_CPU_SOURCES; i++)
+		if (cpu_knows_waits(c, (enum an_cpu_source)i))
+			return true;
+	return false;
+}
+
 static void add_scalars(const struct cpu_rows *r, struct an_value *v)
 {
 	const struct an_cpu_options *o = &r->c->shared->options.cpu;
@@ -267,9 +285,10 @@ static void add_scalars(const struct cpu_rows *r, struct an_value *v)
 	an_add_text(v, "view", view_name(r->c->shared->options.view));
 	an_add_uint(v, "samples", t->all);
 	an_add_uint(v, "samples_on_cpu", t->samples[CPU_ON]);
-	an_add_uint(v, "samples_waiting", t->samples[CPU_WAITING]);
+	add_waiting(r, v, "samples_waiting", t->samples[CPU_WAITING]);
 	an_add_uint(v, "samples_unknown", t->samples[CPU_UNKNOWN]);
 	an_add_uint(v, "samples_unresolved", t->unresolved);
+	an_add_bool(v, "waits_recorded", waits_recorded(r->c));
 	if (o->one_thread || o->one_process || o->include || o->exclude || o->from_ns || o->to_ns)
 		an_add_uint(v, "samples_left_out", t->left_out);
 	add_interval(r->c, t->source, v);

@@ -354,6 +354,7 @@ enum nt_status cpu_add(struct cpu *c, enum an_cpu_source source, uint32_t node,
 	if (source == AN_CPU_UNIVERSAL && sample->class == AN_CPU_BLOCKED)
 		a.samples = note_switch(c, &c->threads[thread], sample->weight_ns);
 	c->samples[source] += a.samples;
+	c->blocked[source] = c->blocked[source] || sample->class == AN_CPU_BLOCKED;
 	if (source == AN_CPU_SAMPLER)
 		return add_to_run(c, thread, node, sample);
 	if (source == AN_CPU_PERF && sample->weight_ns && sample->class == AN_CPU_RUNNING &&
@@ -375,6 +376,11 @@ enum nt_status an_cpu_add_sample(struct analyzer *cpu, enum an_cpu_source source
 						      sample->frame_count, &node);
 
 	return st < 0 ? st : cpu_add(c, source, node, sample);
+}
+
+void an_cpu_add_source(struct analyzer *cpu, enum an_cpu_source source, uint64_t period_ns)
+{
+	cpu->c.period_ns[source] = period_ns;
 }
 
 enum nt_status cpu_note_wait(struct cpu *c, uint64_t thread_id, uint32_t event_id)

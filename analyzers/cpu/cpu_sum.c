@@ -15,7 +15,9 @@ int64_t cpu_interval_ns(const struct cpu *c, enum an_cpu_source source)
 	case AN_CPU_UNIVERSAL:
 		return c->shared->trace.sample_interval_ns;
 	case AN_CPU_PERF:
-		return c->weighed ? (int64_t)(c->weight_ns / c->weighed) : -1;
+		if (c->weighed)
+			return (int64_t)(c->weight_ns / c->weighed);
+		return c->period_ns[source] ? (int64_t)c->period_ns[source] : -1;
 	default:
 		return -1;
 	}
@@ -33,16 +35,26 @@ int64_t cpu_observed_ns(const struct cpu *c)
 	return end > from ? end - from : -1;
 }
 
+static bool was_on(const struct cpu *c, enum an_cpu_source source)
+{
+	return c->samples[source] || c->outside[source] || c->period_ns[source];
+}
+
 /* CPU samples tell best who runs, wall-clock samples alone who waits. */
 enum an_cpu_source cpu_choose_source(const struct cpu *c)
 {
-	if (c->shared->options.view != AN_VIEW_CPU &&
-	    (c->samples[AN_CPU_SAMPLER] || c->outside[AN_CPU_SAMPLER]))
+	if (c->shared->options.view != AN_VIEW_CPU && was_on(c, AN_CPU_SAMPLER))
 		return AN_CPU_SAMPLER;
 	for (unsigned i = AN_CPU_SOURCES; i-- > 1;)
-		if (c->samples[i] || c->outside[i])
+		if (was_on(c, (enum an_cpu_source)i))
 			return (enum an_cpu_source)i;
 	return AN_CPU_NONE;
+}
+
+/* Samples of running threads tell it only with context switches and the like between them. */
+bool cpu_knows_waits(const struct cpu *c, enum an_cpu_source source)
+{
+	return source == AN_CPU_SAMPLER ? was_on(c, source) : c->blocked[source];
 }
 
 /* --- what stacks hold --- */
@@ -297,6 +309,7 @@ enum nt_status cpu_sum(const struct cpu *c, struct cpu_judge *j, struct cpu_tota
 enum nt_status cpu_totals_init(struct cpu_totals *t, const struct cpu *c)
 {
 	*t = (struct cpu_totals){ .source = cpu_choose_source(c) };
+	t->knows_waits = cpu_knows_waits(c, t->source);
 	t->threads = an_mem_array(c->shared->alloc, c->thread_count, sizeof(*t->threads));
 	return t->threads ? NT_OK : NT_ENOMEM;
 }

@@ -65,7 +65,7 @@ const struct nt_perf *collect_perf_finish(struct collect_perf *p)
 			st = perf_sampler_status(p->sampler);
 		say_what_lacks(store, st);
 	}
-	return store->row_count ? store : NULL;
+	return store;
 }
 
 struct collect_perf *collect_perf_close(struct collect_perf *p)

@@ -15,7 +15,7 @@ struct collect_perf *collect_perf_start(uv_loop_t *loop, const struct collect_se
 /* The recording was told to stop: what the process does from now on is not its work. */
 void collect_perf_stop(struct collect_perf *p);
 /*
- * Finds names; what was sampled, or NULL if that is nothing.  Lives until the close.  What is
+ * Finds names; what was sampled.  Lives until the close.  What is
  * missing in it is said on standard error, once.
  */
 const struct nt_perf *collect_perf_finish(struct collect_perf *p);

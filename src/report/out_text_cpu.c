@@ -51,9 +51,14 @@ static bool has_classes(const struct an_value *cpu)
 	return an_get_u64(cpu, "samples_waiting", 0) || an_get_u64(cpu, "samples_unknown", 0);
 }
 
+static bool is_by_time(const struct an_value *cpu)
+{
+	return !strcmp(an_get_text(cpu, "weighted_by", ""), "cpu-time");
+}
+
 static void put_head_lines(struct out *o, const struct an_value *cpu)
 {
-	bool sampled = !strcmp(an_get_text(cpu, "source", ""), "sample-profiler");
+	const struct an_value *waits = an_get(cpu, "waits_recorded");
 	char text[48];
 
 	out_printf(o, "  %" PRIu64 " samples by %s", an_get_u64(cpu, "samples", 0),
@@ -65,14 +70,17 @@ static void put_head_lines(struct out *o, const struct an_value *cpu)
 			   an_get_u64(cpu, "samples_left_out", 0));
 	out_text(o, "\n  ");
 	put_class(o, cpu, "samples_on_cpu", "running");
-	if (has_classes(cpu) || sampled) {
+	if (text_has(cpu, "samples_waiting")) {
 		out_text(o, ", ");
 		put_class(o, cpu, "samples_waiting", "waiting");
+	}
+	if (text_has(cpu, "samples_waiting") || an_get_u64(cpu, "samples_unknown", 0)) {
 		out_text(o, ", ");
 		put_class(o, cpu, "samples_unknown", "unknown");
-	} else {
-		out_text(o, "; who waits was not recorded");
 	}
+	if (!text_has(cpu, "samples_waiting"))
+		out_text(o, waits && waits->u ? "; who waits: --view waiting"
+					      : "; who waits was not recorded");
 	if (an_get_u64(cpu, "samples_unresolved", 0)) {
 		out_text(o, "; ");
 		put_class(o, cpu, "samples_unresolved", "in code without a name");
@@ -85,7 +93,7 @@ static void put_head_lines(struct out *o, const struct an_value *cpu)
 			   "counts as waiting samples\n",
 			   an_get_u64(cpu, "context_switches", 0), text);
 	}
-	if (!strcmp(an_get_text(cpu, "weighted_by", ""), "cpu-time"))
+	if (is_by_time(cpu))
 		out_text(o, "  percents are of measured CPU time\n");
 }
 
@@ -249,6 +257,37 @@ static uint64_t ranked(const struct an_value *cpu)
 	return an_get_u64(cpu, strcmp(view, "cpu") == 0 ? "samples_on_cpu" : "samples_waiting", 0);
 }
 
+/* A sample of measured time is worth as much as one that was counted. */
+static bool is_few(const struct an_value *cpu)
+{
+	double ms = an_get_f64(cpu, "interval_ms", 1) * FEW_SAMPLES;
+
+	return ranked(cpu) < FEW_SAMPLES ||
+	       (is_by_time(cpu) && an_get_f64(cpu, "cpu_time_ms", 0) < ms);
+}
+
+/* Why the order of the methods means little. */
+static void put_few(struct out *o, const struct an_value *cpu)
+{
+	char text[48];
+
+	if (!an_get_u64(cpu, "samples", 0) && an_get_u64(cpu, "samples_left_out", 0)) {
+		out_text(o, "  no sample is left of what was asked for\n");
+	} else if (!an_get_u64(cpu, "samples", 0)) {
+		out_text(o, "  nothing ran for as long as one sample is worth\n");
+	} else if (ranked(cpu) >= FEW_SAMPLES) {
+		text_ms(cpu, "cpu_time_ms", text, sizeof(text));
+		out_printf(o, "  only %s of CPU time were measured: their order means little\n",
+			   text);
+	} else if (strcmp(an_get_text(cpu, "view", ""), "waiting") != 0 ||
+		   text_has(cpu, "samples_waiting")) {
+		out_printf(o,
+			   "  only %" PRIu64
+			   " of them count in this view: their order means little\n",
+			   ranked(cpu));
+	}
+}
+
 void text_cpu(struct out *o, const struct an_value *cpu, size_t top)
 {
 	char head[64];
@@ -261,15 +300,10 @@ void text_cpu(struct out *o, const struct an_value *cpu, size_t top)
 		return;
 	}
 	put_head_lines(o, cpu);
-	few = top && ranked(cpu) < FEW_SAMPLES;
-	if (!an_get_u64(cpu, "samples", 0))
-		out_text(o, "  no sample is left of what was asked for\n");
-	else if (few)
-		out_printf(o,
-			   "  only %" PRIu64
-			   " of them count in this view: their order means little\n",
-			   ranked(cpu));
-	else {
+	few = top && is_few(cpu);
+	if (few || !an_get_u64(cpu, "samples", 0)) {
+		put_few(o, cpu);
+	} else {
 		put_groups(o, an_get(cpu, "modules"), "module");
 		put_groups(o, an_get(cpu, "namespaces"), "namespace");
 	}

@@ -104,7 +104,8 @@ static void check_states(uint64_t on_cpu, uint64_t waiting, uint64_t unknown)
 	assert_int_equal(number("cpu.samples_on_cpu"), on_cpu);
 	assert_int_equal(number("cpu.samples_waiting"), waiting);
 	assert_int_equal(number("cpu.samples_unknown"), unknown);
-	assert_int_equal(number("cpu.samples"), on_cpu + waiting + unknown);
+	assert_int_equal(number("cpu.samples"),
+			 on_cpu + (waiting == UINT64_MAX ? 0 : waiting) + unknown);
 }
 
 static void managed_samples_run(void **state)
@@ -435,6 +436,8 @@ static void no_samples_is_said_and_null(void **state)
 static void universal_samples_all_run(void **state)
 {
 	static const struct nt_field value = { .name = "Value", .type = NT_T_VARUINT };
+	static const char *const members[] = { "cpu.samples_waiting", "cpu.context_switches" };
+	const struct an_value *v;
 
 	(void)state;
 	begin(AN_VIEW_CPU);
@@ -451,7 +454,17 @@ static void universal_samples_all_run(void **state)
 	}
 	finish(10);
 	assert_string_equal(an_get_text(play_report(&p), "cpu.source", ""), "universal");
-	check_states(50, 0, 0);
+	check_states(50, UINT64_MAX, 0); /* who waits is not known */
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		v = an_get(play_report(&p), members[i]);
+		assert_non_null(v);
+		assert_int_equal(v->kind, AN_NULL);
+	}
+	v = play_row(&p, "cpu.methods", 0);
+	assert_int_equal(an_get(v, "waiting")->kind, AN_NULL);
+	assert_int_equal(an_get(v, "exclusive_waiting")->kind, AN_NULL);
+	v = play_row(&p, "cpu.threads", 0);
+	assert_int_equal(an_get(v, "samples_waiting")->kind, AN_NULL);
 	assert_true(an_get_f64(play_report(&p), "cpu.interval_ms", 0) == 1);
 	assert_true(an_get_f64(play_row(&p, "cpu.threads", 0), "cpu_time_ms", 0) == 50);
 	assert_string_equal(an_get_text(play_row(&p, "cpu.threads", 0), "name", ""), "worker");

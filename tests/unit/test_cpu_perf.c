@@ -19,12 +19,17 @@ static struct nt_perf samples;
 
 enum { MAIN = 0x1000, RUN = 0x2000, HOT_OLD = 0x3000, HOT_NEW = 0x8000, NATIVE = 0x900000 };
 
-static void begin(void)
+static void begin_with(const struct an_options *options)
 {
-	assert_true(play_begin(&p, NULL, classes, NULL));
+	assert_true(play_begin(&p, NULL, classes, options));
 	assert_int_equal(nt_perf_init(&samples, NULL), NT_OK);
 	samples.info.period_ns = 2000000;
 	samples.info.start_ns = (uint64_t)p.trace.sync_ticks;
+}
+
+static void begin(void)
+{
+	begin_with(NULL);
 }
 
 static void end(void)
@@ -262,6 +267,69 @@ static void recording_is_not_the_programs_work(void **state)
 	}
 }
 
+/* The source was on, so that no sample came is an answer. */
+static void an_idle_process_is_idle(void **state)
+{
+	static const struct {
+		int samples; /* of 2 ms, in 5 s */
+		bool said;
+	} rows[] = { { 0, true }, { 124, true }, { 125, false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct an_value *r;
+
+		begin();
+		for (int k = 0; k < rows[i].samples; k++)
+			add(7, k, 1, (uint64_t)HOT_NEW);
+		finish();
+		r = play_report(&p);
+		assert_string_equal(an_get_text(r, "cpu.source", ""), "perf");
+		assert_int_equal(an_get_u64(r, "cpu.samples", 9), rows[i].samples);
+		assert_int_equal(an_get_u64(r, "cpu.samples_on_cpu", 9), rows[i].samples);
+		assert_true(an_get_f64(r, "cpu.interval_ms", 0) == 2);
+		assert_true(an_get_f64(r, "cpu.cpu_time_ms", 9) == 2 * rows[i].samples);
+		assert_int_equal(find_finding("cpu.mostly-waiting") != NULL, rows[i].said);
+		assert_null(find_finding("cpu.not-recorded"));
+		end();
+	}
+}
+
+/* Samples of running threads tell nothing of those that wait; the runtime's do. */
+static void who_waits_is_not_known_from_them(void **state)
+{
+	static const struct {
+		enum an_view view;
+		bool sampler, from_perf, finding;
+	} rows[] = {
+		{ AN_VIEW_CPU, false, true, false },	{ AN_VIEW_WALL, false, true, true },
+		{ AN_VIEW_WAITING, false, true, true }, { AN_VIEW_CPU, true, true, false },
+		{ AN_VIEW_WALL, true, false, false },	{ AN_VIEW_WAITING, true, false, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct an_options options = { .view = rows[i].view };
+		const struct an_value *r;
+
+		begin_with(&options);
+		for (int k = 0; k < 200; k++)
+			add(7, k, 1, (uint64_t)HOT_NEW);
+		play_stack(&p, 1, (uint64_t)RUN);
+		for (int k = 0; k < 200 && rows[i].sampler; k++)
+			play_sample(&p, 8, k, 1);
+		finish();
+		r = play_report(&p);
+		assert_string_equal(an_get_text(r, "cpu.source", ""),
+				    rows[i].from_perf ? "perf" : "sample-profiler");
+		assert_int_equal(an_get(r, "cpu.samples_waiting")->kind,
+				 rows[i].from_perf ? AN_NULL : AN_UINT);
+		assert_int_equal(an_get(r, "cpu.waits_recorded")->u, rows[i].sampler);
+		assert_int_equal(find_finding("cpu.waits-not-recorded") != NULL, rows[i].finding);
+		end();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +340,8 @@ int main(void)
 		cmocka_unit_test(strange_times_are_cut),
 		cmocka_unit_test(what_lacks_is_a_finding),
 		cmocka_unit_test(recording_is_not_the_programs_work),
+		cmocka_unit_test(an_idle_process_is_idle),
+		cmocka_unit_test(who_waits_is_not_known_from_them),
 	};
 
 	return cmocka_run_group_tests_name("cpu_perf", tests, NULL, NULL);

@@ -133,6 +133,59 @@ static void rows_beyond_top_are_counted(void **state)
 	free(o);
 }
 
+/* A handful of samples, or of measured time, makes no order of methods. */
+static void little_evidence_is_said(void **state)
+{
+	static const struct {
+		unsigned samples, left_out;
+		double cpu_ms, interval_ms; /* 0: null */
+		const char *weighted_by, *view;
+		const char *line; /* NULL: there is enough */
+	} rows[] = {
+		{ 100, 0, 200, 2, "samples", "cpu", NULL },
+		{ 99, 0, 198, 2, "samples", "cpu", "only 99 of them count in this view" },
+		{ 5000, 0, 100, 1, "cpu-time", "cpu", NULL },
+		{ 5000, 0, 99.9, 1, "cpu-time", "cpu", "only 99.90 ms of CPU time were measured" },
+		{ 5000, 0, 199, 2, "cpu-time", "cpu", "only 199.0 ms of CPU time were" },
+		{ 5000, 0, 99, 0, "cpu-time", "cpu", "only 99.00 ms of CPU time were measured" },
+		{ 0, 7, 0, 2, "samples", "cpu", "no sample is left of what was asked for" },
+		{ 0, 0, 0, 2, "samples", "cpu", "nothing ran for as long as one sample is worth" },
+		{ 100, 0, 200, 2, "samples", "waiting", "who waits was not recorded" },
+	};
+	const char *cpu[] = { "cpu" };
+	const struct report_choice choice = { .sections = cpu, .count = 1, .top = 20 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct an_report *r = an_report_new(NULL);
+		struct an_value *v = an_add_object(an_report_root(r), "cpu");
+		struct out *o = memory(false);
+
+		an_add_text(v, "view", rows[i].view);
+		an_add_uint(v, "samples", rows[i].samples);
+		an_add_uint(v, "samples_on_cpu", rows[i].samples);
+		an_add_null(v, "samples_waiting");
+		if (rows[i].left_out)
+			an_add_uint(v, "samples_left_out", rows[i].left_out);
+		if (rows[i].interval_ms > 0)
+			an_add_double(v, "interval_ms", rows[i].interval_ms, 2);
+		else
+			an_add_null(v, "interval_ms");
+		an_add_text(v, "weighted_by", rows[i].weighted_by);
+		an_add_double(v, "cpu_time_ms", rows[i].cpu_ms, 3);
+		an_report_seal(r);
+		report_text(o, an_report_borrow_root(r), &choice);
+		taken(o);
+		if (rows[i].line)
+			assert_non_null(strstr(o->buffer, rows[i].line));
+		else
+			assert_null(strstr(o->buffer, "means little"));
+		assert_null(strstr(o->buffer, "only 0 of them"));
+		an_report_free(r);
+		free(o);
+	}
+}
+
 /* A section that has no form of its own yet. */
 static void any_section_is_shown(void **state)
 {
@@ -297,6 +350,7 @@ int main(void)
 		cmocka_unit_test(nothing_steers_the_terminal),
 		cmocka_unit_test(missing_is_not_zero),
 		cmocka_unit_test(rows_beyond_top_are_counted),
+		cmocka_unit_test(little_evidence_is_said),
 		cmocka_unit_test(any_section_is_shown),
 		cmocka_unit_test(colours_only_when_wanted),
 		cmocka_unit_test(sizes_and_times),
