@@ -189,6 +189,7 @@ struct an_class {
 	bool (*live)(struct analyzer *a, int64_t now_ns, struct an_live *ret);
 	unsigned needs; /* enum an_needs */
 	bool asked_only; /* part of a report only where it is named */
+	bool uses_waits; /* samples of waiting threads tell it more, where they are recorded */
 	/* For the catalogue. */
 	const char
 		*symptom; /* what a user sees when this is the one to ask: "the service is slow" */

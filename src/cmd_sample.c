@@ -181,6 +181,14 @@ static int loop(struct store *store, const struct sample_args *args,
 	return all.code;
 }
 
+static bool needs_sampler(const struct opt_list *profiles)
+{
+	for (size_t i = 0; i < profiles->count; i++)
+		if (profile_sampler_use(profiles->items[i]) == PROFILE_SAMPLER_NEEDED)
+			return true;
+	return false;
+}
+
 static int run_with(const struct command *cmd, const struct sample_args *args,
 		    const struct provider_set *set, const struct fail_if *conditions)
 {
@@ -216,6 +224,9 @@ static int run_with(const struct command *cmd, const struct sample_args *args,
 		.stop_timeout_ms = 30000,
 		.options = { .top = 50 },
 		.cpu_frequency = PERF_DEFAULT_HZ,
+		/* Nobody asked for it just now: it must not cost. */
+		.sampler = needs_sampler(&args->profiles) ? PROFILE_SAMPLER_NEEDED
+							  : PROFILE_SAMPLER_CPU,
 		.conditions = conditions,
 		.quiet = true,
 	};

@@ -615,6 +615,7 @@ const struct an_class an_class_locks = {
 	.free = locks_free,
 	.live = live,
 	.needs = AN_NEED_ORDER | AN_NEED_STACKS,
+	.uses_waits = true,
 	.symptom = "threads wait for locks, work has stopped, a deadlock is suspected",
 	.cost = AN_COST_LOW,
 	.seconds = 60,

@@ -471,6 +471,7 @@ const struct an_class an_class_tasks = {
 	.report = report,
 	.free = tasks_free,
 	.needs = AN_NEED_ORDER | AN_NEED_STACKS,
+	.uses_waits = true,
 	.symptom = "requests that never end, awaits that hang, threads that wait for tasks",
 	.cost = AN_COST_HIGH,
 	.seconds = 30,

@@ -12,6 +12,7 @@
 
 #include "analyzers/report.h"
 #include "src/collect/event_ids.h"
+#include "src/collect/profiles.h"
 #include "src/collect/stop_when.h"
 #include "src/ipc/ipc_conn.h"
 #include "src/ipc/ipc_find.h"
@@ -70,7 +71,7 @@ struct collect_settings {
 	enum report_format format;
 	struct an_options options;
 	enum collect_cpu_source cpu_source;
-	bool keep_sampler; /* the runtime's, next to the samples of the kernel */
+	enum profile_sampler sampler; /* what else the runtime's is wanted for */
 	unsigned cpu_frequency; /* samples of the kernel, in a second of CPU time */
 	const struct fail_if *conditions; /* for exit code 4; NULL: none */
 	const struct collect_tap *tap; /* then there is no report; NULL: none */

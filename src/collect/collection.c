@@ -450,16 +450,19 @@ static bool start_sampling(struct collection *c)
 }
 
 /*
- * The runtime's sampler stops all threads a thousand times a second.  Whoever asked for the
- * kernel's samples, and wants to know of nothing but CPU, does without.
+ * The runtime's sampler stops all threads a thousand times a second.  Whoever has the kernel's
+ * samples and wants to know of nothing but CPU does without; so does who asked for these, unless
+ * he cannot.
  */
 static void leave_out_sampler(struct collection *c, struct ipc_collect *session)
 {
 	const struct collect_settings *s = c->settings;
+	enum profile_sampler least =
+		s->cpu_source == COLLECT_CPU_PERF ? PROFILE_SAMPLER_NEEDED : PROFILE_SAMPLER_WAITS;
 	struct ipc_provider *list;
 	size_t n = 0;
 
-	if (s->cpu_source != COLLECT_CPU_PERF || s->keep_sampler || session->provider_count < 2)
+	if (s->sampler >= least || session->provider_count < 2)
 		return;
 	list = calloc(session->provider_count, sizeof(*list));
 	for (size_t i = 0; list && i < session->provider_count; i++)

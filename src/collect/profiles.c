@@ -155,6 +155,9 @@ bool profile_get(size_t i, struct profile *ret)
 	return c != NULL;
 }
 
+static const struct an_class *const main_classes[] = { &an_class_cpu, &an_class_gc, &an_class_tasks,
+						       NULL };
+
 static bool add(struct provider_set *set, const char *name, uint64_t keywords, unsigned level,
 		const char *args, struct provider_error *reterr)
 {
@@ -185,11 +188,8 @@ static bool add_list(struct provider_set *set, const struct an_provider *p,
 
 bool profile_add_default(struct provider_set *set, struct provider_error *reterr)
 {
-	static const struct an_class *const main_classes[] = { &an_class_cpu, &an_class_gc,
-							       &an_class_tasks };
-
-	for (size_t i = 0; i < sizeof(main_classes) / sizeof(main_classes[0]); i++)
-		if (!add_list(set, main_classes[i]->providers, reterr))
+	for (const struct an_class *const *c = main_classes; *c; c++)
+		if (!add_list(set, (*c)->providers, reterr))
 			return false;
 	return true;
 }
@@ -270,6 +270,48 @@ bool profile_add_list(struct provider_set *set, const char *list, uint64_t *rund
 	if (ok)
 		*rundown = keywords;
 	return ok;
+}
+
+/* --- the runtime's sampler --- */
+
+static enum profile_sampler use_of_class(const struct an_class *c)
+{
+	if (c == &an_class_cpu)
+		return PROFILE_SAMPLER_CPU;
+	for (const struct an_provider *p = wanted_by(c); p && p->name; p++)
+		if (strcasecmp(p->name, PROVIDER_SAMPLER) == 0)
+			return PROFILE_SAMPLER_NEEDED;
+	return c->uses_waits ? PROFILE_SAMPLER_WAITS : PROFILE_SAMPLER_CPU;
+}
+
+enum profile_sampler profile_sampler_use_of_default(void)
+{
+	enum profile_sampler most = PROFILE_SAMPLER_CPU;
+
+	for (const struct an_class *const *c = main_classes; *c; c++)
+		if (use_of_class(*c) > most)
+			most = use_of_class(*c);
+	return most;
+}
+
+enum profile_sampler profile_sampler_use(const char *list)
+{
+	enum profile_sampler most = PROFILE_SAMPLER_CPU;
+	const struct an_class *c;
+
+	if (profile_list_has(list, "all"))
+		return PROFILE_SAMPLER_NEEDED;
+	for (size_t i = 0; i < FIXED; i++)
+		for (const struct entry *e = fixed[i].entries; e->name; e++)
+			if (strcasecmp(e->name, PROVIDER_SAMPLER) == 0 &&
+			    profile_list_has(list, fixed[i].profile.name))
+				return PROFILE_SAMPLER_NEEDED;
+	if (profile_list_has(list, "default"))
+		most = profile_sampler_use_of_default();
+	for (size_t i = 0; (c = analyzer_at(i)) != NULL; i++)
+		if (profile_list_has(list, c->name) && use_of_class(c) > most)
+			most = use_of_class(c);
+	return most;
 }
 
 bool profile_list_has(const char *list, const char *name)

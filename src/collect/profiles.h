@@ -29,6 +29,17 @@ bool profile_add_list(struct provider_set *set, const char *list, uint64_t *rund
 /* Whether the list has that profile. */
 bool profile_list_has(const char *list, const char *name);
 
+/* What profiles want the runtime's sampler for. */
+enum profile_sampler {
+	PROFILE_SAMPLER_CPU, /* for CPU use, if at all: the kernel's samples tell that better */
+	PROFILE_SAMPLER_WAITS, /* where threads wait: an analyzer tells more with it */
+	PROFILE_SAMPLER_NEEDED, /* an analyzer cannot do without, or it was asked for by its name */
+};
+
+/* Of all in the list. */
+enum profile_sampler profile_sampler_use(const char *list);
+enum profile_sampler profile_sampler_use_of_default(void);
+
 /* What the three main analyzers want: cpu, gc, tasks. */
 bool profile_add_default(struct provider_set *set, struct provider_error *reterr);
 

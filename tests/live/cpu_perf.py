@@ -100,12 +100,63 @@ def callers(section, target):
     check(rows.get("Shop.Cpu.Run", 0) >= 0.9 * inner, target + ": the caller of Hot is known", rows)
 
 
+SAMPLER = "Microsoft-DotNETCore-SampleProfiler/"
+
+
+def has_sampler(report):
+    return any(kind.startswith(SAMPLER) for kind in report["trace"]["counts"])
+
+
+def sampler_stays_off(folder):
+    """The runtime's sampler runs where it tells what the kernel's samples do not."""
+    path = os.path.join(folder, "alone.nettrace")
+    rows = (([], True), (["--profile", "cpu"], False), (["--profile", "cpu,gc"], False),
+            (["--profile", "cpu", "--view", "waiting"], True), (["--profile", "cpu,threadpool"], True),
+            (["--cpu-source", "perf"], False), (["--profile", "cpu,threads", "--cpu-source", "perf"], True),
+            (["--profile", "cpu", "--cpu-source", "proc"], True))
+    with shop("net10", "cpu") as app:
+        for args, on in rows if LONG else rows[:4]:
+            r = run("collect", "-p", app.pid, "--duration", "1s", "-o", path, "--force", "--json", *args)
+            report = r.json()
+            if not check(r.code == 0 and report, "recorded", args, r):
+                continue
+            check(has_sampler(report) == on, "the sampler runs only where it is of use", args, on)
+            waits = report["cpu"]["waits_recorded"]
+            check(waits == on, "what was not recorded is not known", args, waits)
+            if on:
+                continue
+            r = run("report", path, "cpu", "--json", "--view", "waiting")
+            cpu = r.json()["cpu"]
+            check(cpu["samples_waiting"] is None and not cpu["methods"] and
+                  any(f["id"] == "cpu.waits-not-recorded" for f in r.json()["findings"]),
+                  "who waits was not recorded, and that is said", args, r)
+
+
+def idle(folder):
+    """That no sample came is an answer: nothing ran."""
+    path = os.path.join(folder, "idle.nettrace")
+    with shop("net10", "idle") as app:
+        time.sleep(1)
+        r = run("collect", "-p", app.pid, "--duration", "2s", "-o", path, "--json", "--profile", "cpu",
+                "--cpu-source", "perf")
+    report = r.json()
+    if not check(r.code == 0 and report, "idle: recorded", r):
+        return
+    cpu_section = report["cpu"]
+    check(cpu_section["source"] == "perf" and cpu_section["cpu_time_ms"] <= 100,
+          "idle: an idle CPU view", cpu_section)
+    ids = [f["id"] for f in report["findings"]]
+    check("cpu.mostly-waiting" in ids and "cpu.hot-method" not in ids, "idle: said", ids)
+    check(run("report", path, "cpu", "--json").json()["cpu"] == cpu_section, "idle: the file says the same")
+
+
 def default(folder):
     """Both samplers at once, and waiting threads are known as well."""
     path = os.path.join(folder, "auto.nettrace")
     with shop("net10", "cpu") as app:
         r = collect(app, path)
     report = r.json()
+    check(has_sampler(report), "auto: where threads are blocked is recorded, too", r)
     section = report.get("cpu", {})
     check(section.get("source") == "perf", "auto takes perf", section.get("source"))
     check(section["methods"][0]["method"] == "Shop.Cpu.Hot", "auto: the hottest", section["methods"][:5])
@@ -205,8 +256,10 @@ def main():
     with scratch() as folder:
         callers(cpu("net10", folder), "net10")
         forbidden(folder)
+        sampler_stays_off(folder)
         if not LONG:
             done()
+        idle(folder)
         default(folder)
         maps(3, folder)  # perf map
         maps(2, folder)  # jitdump

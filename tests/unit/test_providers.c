@@ -178,6 +178,33 @@ static void profiles(void **state)
 	provider_set_done(&set);
 }
 
+/* It stops all threads all the time: who wants it for more than the kernel's samples tell? */
+static void who_needs_the_sampler(void **state)
+{
+	static const struct {
+		const char *list;
+		enum profile_sampler use;
+	} rows[] = {
+		{ "cpu", PROFILE_SAMPLER_CPU },
+		{ "gc,jit,cpu,http,counters,exceptions", PROFILE_SAMPLER_CPU },
+		{ "gc-verbose", PROFILE_SAMPLER_CPU },
+		{ "tasks", PROFILE_SAMPLER_WAITS },
+		{ "cpu,locks", PROFILE_SAMPLER_WAITS },
+		{ "default", PROFILE_SAMPLER_WAITS },
+		{ "cpu,gc,tasks", PROFILE_SAMPLER_WAITS },
+		{ "cpu,threadpool", PROFILE_SAMPLER_NEEDED },
+		{ "Threads,cpu", PROFILE_SAMPLER_NEEDED },
+		{ "all", PROFILE_SAMPLER_NEEDED },
+		{ "cpu-sampling", PROFILE_SAMPLER_NEEDED },
+		{ "gc,dotnet-sampled-thread-time", PROFILE_SAMPLER_NEEDED },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(profile_sampler_use(rows[i].list), rows[i].use);
+	assert_int_equal(profile_sampler_use_of_default(), profile_sampler_use("default"));
+}
+
 /* The database profile's argument is one quoted value. */
 static void database_profile(void **state)
 {
@@ -286,6 +313,7 @@ int main(void)
 		cmocka_unit_test(first_come_is_not_changed),
 		cmocka_unit_test(clr_events),
 		cmocka_unit_test(profiles),
+		cmocka_unit_test(who_needs_the_sampler),
 		cmocka_unit_test(database_profile),
 		cmocka_unit_test(default_is_cpu_gc_tasks),
 		cmocka_unit_test(all_holds_every_analyzer),
