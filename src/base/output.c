@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "src/base/log.h"
@@ -25,7 +26,7 @@ static struct out *out_new(int fd)
 	o->error = 0;
 	o->colour = false;
 	o->path = o->aside = NULL;
-	o->force = false;
+	o->force = o->nameless = false;
 	o->used = 0;
 	return o;
 }
@@ -73,6 +74,33 @@ static int make_aside(const char *path, char **ret_name)
 	return fd;
 }
 
+/* The name of an open file that has none, or none any more. */
+static void fd_name(int fd, char buf[48])
+{
+	snprintf(buf, 48, "/proc/self/fd/%d", fd);
+}
+
+/* A file without a name goes with us, however we end; -1: not on this file system, or no /proc. */
+static int make_nameless(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	char name[48];
+	int fd;
+
+	if (!folder)
+		return -1;
+	fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+	free(folder);
+	if (fd < 0)
+		return -1;
+	fd_name(fd, name);
+	if (access(name, F_OK) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
 static struct out *open_file(const char *path, bool force)
 {
 	struct out *o = out_new(-1);
@@ -93,7 +121,10 @@ static struct out *open_file(const char *path, bool force)
 		log_advice("give another name, or --force to replace it");
 		goto fail;
 	} else {
-		o->fd = make_aside(path, &o->aside);
+		o->fd = make_nameless(path);
+		o->nameless = o->fd >= 0;
+		if (!o->nameless)
+			o->fd = make_aside(path, &o->aside);
 	}
 	if (o->fd < 0) {
 		log_error("cannot write '%s': %s", path, strerror(errno));
@@ -151,6 +182,45 @@ struct out *out_open(const char *path, bool force)
 	return open_file(path, force);
 }
 
+/* A name beside the file's that nobody has; the caller frees it.  NULL: no memory. */
+static char *link_beside(const struct out *o, const char *fd)
+{
+	struct timespec now;
+	char *name = NULL;
+	int error = -1;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	for (unsigned n = 0; error < 0 && n < 100; n++) {
+		free(name);
+		if (asprintf(&name, "%s.%x%lx", o->path, n, (unsigned long)now.tv_nsec) < 0)
+			return NULL;
+		error = linkat(AT_FDCWD, fd, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+		if (error < 0 && errno != EEXIST)
+			break;
+	}
+	if (error == 0)
+		return name;
+	free(name);
+	return NULL;
+}
+
+/* Before it is closed: what a close would say is known by then. */
+static int publish_nameless(struct out *o)
+{
+	int twin = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
+	char fd[48];
+
+	if (twin < 0 || close(twin) < 0)
+		return -1;
+	fd_name(o->fd, fd);
+	if (linkat(AT_FDCWD, fd, AT_FDCWD, o->path, AT_SYMLINK_FOLLOW) == 0)
+		return 0;
+	if (errno != EEXIST || !o->force)
+		return -1;
+	o->aside = link_beside(o, fd);
+	return o->aside ? rename(o->aside, o->path) : -1;
+}
+
 /* Gives the file its name.  Without force the name must be new even now. */
 static int publish(struct out *o)
 {
@@ -170,9 +240,11 @@ int out_close(struct out *o, int code)
 	const char *name = o->path ? o->path : "standard output";
 
 	out_flush(o);
+	if (o->nameless && !o->error && publish_nameless(o) < 0)
+		o->error = errno;
 	if (o->path && close(o->fd) < 0 && !o->error)
 		o->error = errno;
-	if (o->aside && !o->error && publish(o) < 0)
+	if (o->aside && !o->nameless && !o->error && publish(o) < 0)
 		o->error = errno;
 	if (o->error && o->aside)
 		unlink(o->aside);

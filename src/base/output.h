@@ -21,8 +21,9 @@ struct out {
 	int error; /* errno of the first failure; 0: none */
 	bool colour; /* a terminal that wants colours */
 	char *path; /* NULL: standard output */
-	char *aside; /* the name it is written under; NULL: written in place */
+	char *aside; /* the name it is written under; NULL: none, or written in place */
 	bool force;
+	bool nameless; /* it gets its name when it is complete, and nothing is left until then */
 	size_t used;
 	char buffer[OUT_BUFFER_BYTES];
 };

@@ -148,13 +148,15 @@ def crash_of_ours(folder):
     with shop("net10", "mixed") as app:
         for name in ("crash.nettrace", "crash.nettrace.zst"):
             r = Running("collect", "-p", app.pid, "--duration", "60s", "-o",
-                        os.path.join(folder, name))
+                        os.path.join(folder, name), "--report", os.path.join(folder, "crash.txt"))
             wait_until(name + ": is being written", lambda: part_file(folder) > 0)
             time.sleep(1.8)
             r.signal(signal.SIGKILL)
             r.finish()
             parts = [n for n in os.listdir(folder) if n.startswith(name) and n.endswith(".part")]
             check(len(parts) == 1, name + ": there is one part", parts)
+            empty = [n for n in os.listdir(folder) if n.startswith("crash.txt")]
+            check(not empty, name + ": no report without content", empty)
             path = os.path.join(folder, parts[0])
             trace, code = events(path)
             check(code == 3 and trace.get("last_event_ms", 0) > 800, name + ": lost less than 1 s",
