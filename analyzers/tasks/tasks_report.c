@@ -282,7 +282,7 @@ static void check_limits(const struct tasks *t, struct an_report *out)
 		an_add_finding(
 			out, AN_INFO, "tasks.older-invisible",
 			"Tasks pending since before the recording are invisible to events",
-			t->operations || t->shared->runtime_major > 3
+			t->operations || t->shared->runtime_major != 3
 				? an_report_printf(out,
 						   "%" PRIu64 " operations begun and %" PRIu64
 						   " ended while recording",

@@ -204,6 +204,9 @@ static void without_operations_the_awaits_tell(void **state)
 	check_chain(row(0), chain, 3);
 	assert_int_equal(an_get(play_report(&p), "tasks.operations_begun")->kind, AN_NULL);
 	assert_true(play_finds(&p, "tasks.stuck"));
+	/* Which runtime it is did not come: it is not called an old one for that. */
+	assert_non_null(strstr(evidence("tasks.older-invisible"),
+			       "0 operations begun and 0 ended while recording"));
 	play_end(&p);
 }
 
