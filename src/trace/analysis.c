@@ -247,6 +247,11 @@ void analysis_set_file_cut(struct analysis *a, const char *why)
 	a->file_cut = why;
 }
 
+int64_t analysis_observed_ns(const struct analysis *a)
+{
+	return an_observed_ns(an_engine_borrow_shared(a->engine));
+}
+
 void analysis_set_cut(struct analysis *a, enum an_cut cut, const char *why)
 {
 	a->cut = cut;

@@ -70,6 +70,8 @@ void analysis_set_enabled(struct analysis *a, const struct an_provider *enabled)
 /* Why the file to be named in the report lacks the end of the stream; static text. */
 void analysis_set_file_cut(struct analysis *a, const char *why);
 
+/* How long was recorded, as the report has it: from the session's start to its stop; -1 unknown. */
+int64_t analysis_observed_ns(const struct analysis *a);
 /* Why the stream has no end; why must live until the report is printed. */
 void analysis_set_cut(struct analysis *a, enum an_cut cut, const char *why);
 

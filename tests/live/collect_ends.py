@@ -120,6 +120,8 @@ def killed(folder):
     check(time.monotonic() - begin < 2, "killed: at once", result)
     check(result.code == 3, "killed: exit code 3", result)
     check("killed by signal 9" in result.err, "killed: says how", result)
+    check("recorded " in result.err and "end of the rundown" not in result.err,
+          "killed: and speaks of no rundown", result)
     cut(result, "killed", "The recording is cut: the process was killed by signal 9 (Killed)",
         "is in the figures and in the file")
     complete(folder, "killed.nettrace", False)
