@@ -194,6 +194,7 @@ static void add_row(const struct thread_stacks *t, const struct row *r, size_t *
 	an_add_bool(v, "managed", r->sampled != NULL);
 	an_add_bool(v, "own_code", r->own);
 	if (!r->sampled) {
+		an_add_null(v, "unchanged_ms");
 		an_add_array(v, "frames");
 		return;
 	}

@@ -9,6 +9,8 @@ A new member of the report goes into the schema, with a description if it is a n
 of its own, and into src/man/drdotnet-trace-report.5.scd.  --add writes a draft of what is missing
 into the schema: the types that were seen, or null.  A person puts it right.
 """
+import glob
+import itertools
 import json
 import os
 import re
@@ -25,6 +27,12 @@ RARE = {
     "jit.types.loaded", "jit.types.time_ms",
     "threadpool.samples_not_told_apart", "threadpool.settings_dropped", "threads.not_followed",
 }
+
+# Documents of other commands, which the manual page of the report says nothing of.
+OTHERS = {of for of in schema.KINDS.values() if of not in (None, "events-count")} | {
+    "reading", "event", "history-export", "doctor-checks"}
+MAP_KEYS = {"other"}  # of counts, where anything may be a key
+LINES = 400  # events of each trace that are looked at
 
 faults = {}
 
@@ -57,6 +65,7 @@ def check_schema_itself(s):
         if f.read() != schema.layout(s.root) + "\n":
             check("docs/report.schema.json", ["layout: check_schema.py --add writes it"])
     check_manual(s)
+    check_sources(s)
     try:
         import jsonschema
     except ImportError:
@@ -75,11 +84,22 @@ def check_manual(s):
         for name in re.findall(r'"([^"]*)"', row):
             if name not in members:
                 check("drdotnet-trace-report.5.scd", [f"{name} is not in the schema"])
-    others = ("#/$defs/ps", "#/$defs/analyzers", "#/$defs/reading", "#/$defs/counters-collect")
+    others = tuple(f"#/$defs/{name}" for name in OTHERS)
     for where, node in s.nodes():
         for name in node.get("properties", {}) if not where.startswith(others) else ():
             if name not in words:
                 check("drdotnet-trace-report.5.scd", [f"does not name {name} ({where})"])
+
+
+def check_sources(s):
+    """What sources can add to a document is in the schema, whether a bundled trace has it or not."""
+    members = {name for _, node in s.nodes() for name in node.get("properties", {})} | MAP_KEYS
+    add = re.compile(r'\b(?:an_add|json)_[a-z_]+\(\s*[^,";]*,\s*"([a-z0-9_]+)"')
+    for folder in ("analyzers", "src"):
+        for path in glob.glob(os.path.join(schema.TOP, folder, "**", "*.c"), recursive=True):
+            with open(path, encoding="utf-8") as f:
+                for name in set(add.findall(f.read())) - members:
+                    check(os.path.relpath(path, schema.TOP), [f"{name} is not in the schema"])
 
 
 def scalars(s, node, value, path=""):
@@ -111,7 +131,15 @@ def check_traces(program, s):
             seen.update(scalars(s, s.root, report))
         count = json.loads(run(program, "events", "--count", "--json", path))
         check(name + " events --count", s.faults(count, "events-count"))
+        check_lines(program, s, path)
     return seen
+
+
+def check_lines(program, s, path):
+    with subprocess.Popen([program, "events", "--format", "ndjson", "--stacks", path],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as p:
+        for line in itertools.islice(p.stdout, LINES):
+            check(os.path.basename(path) + " events", s.faults(json.loads(line), "event"))
 
 
 def check_values(program, seen):
@@ -138,11 +166,12 @@ def main():
     check_schema_itself(s)
     seen = check_traces(program, s)
     check_values(program, seen)
-    check("ps", s.faults(json.loads(run(program, "ps", "--json")), "ps"))
-    check("analyzers", s.faults(json.loads(run(program, "analyzers", "--json")), "analyzers"))
+    for args in (("ps",), ("analyzers",), ("doctor",), ("report", "--list-values")):
+        found = json.loads(run(program, *args, "--json"))
+        check(" ".join(args), s.document_faults(found))
     found, schema.suggestions = schema.suggestions, None
     if s.faults({"schema": "drdotnet-trace/1", "tool": "x", "trace": None, "findings": [],
-                 "surprise": 1}) == []:
+                 "surprise": 1}) == [] or not s.document_faults({"surprise": 1}):
         check("schema.py", ["accepts anything"])
     schema.suggestions = found
     for line, where in faults.items():

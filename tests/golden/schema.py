@@ -26,6 +26,14 @@ def types_of(node):
     return [types] if isinstance(types, str) else types
 
 
+# What kind of document has a member that no other has; None is the report itself.
+KINDS = {"findings": None, "readings": "counters-collect", "machine": "doctor",
+         "processes": "ps", "process": "process-info", "variables": "process-env",
+         "set": "process-set", "resumed": "process-resume", "dump": "process-dump",
+         "perf_map": "process-perfmap", "analyzers": "analyzers", "values": "values",
+         "sample": "history-show", "points": "history-trend", "methods": "history-top",
+         "changes": "history-regressions", "samples": "history-list", "trace": "events-count"}
+
 suggestions = None  # a list: what is missing is drafted; the drafts' ids
 
 
@@ -63,6 +71,13 @@ class Schema:
         found = []
         self.check(value, self.root["$defs"][of] if of else self.root, "", found)
         return list(dict.fromkeys(found))
+
+    def document_faults(self, value):
+        """The same for whatever a command prints as one JSON document: it tells its own kind."""
+        for member, of in KINDS.items():
+            if isinstance(value, dict) and member in value:
+                return self.faults(value, of)
+        return ["a document of no kind that docs/report.schema.json knows"]
 
     def check(self, v, s, path, found):
         s = self.resolve(s)

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """What a session asks of the runtime, what older ones cannot do, what ends it, what is shown."""
 
-import json
 import os
 import pty
 import re
@@ -13,7 +12,7 @@ import termios
 import time
 
 from flood import flood
-from live import (LONG, PROGRAM, Running, check, cpu_ticks, done, events, freeze,
+from live import (LONG, PROGRAM, Running, check, cpu_ticks, document, done, events, freeze,
                   in_process_sessions, part_file, parts, run, scratch, shop, wait_until)
 
 RUNTIME = "Microsoft-Windows-DotNETRuntime"
@@ -288,7 +287,7 @@ def unattended(folder):
             trace, code = events(path)
             check(code == 0 and trace.get("complete"), name + ": complete", trace)
             with open(os.path.join(folder, name + ".json"), encoding="utf-8") as f:
-                check(json.load(f).get("trace"), name + ": the report is in its file")
+                check(document(f.read()).get("trace"), name + ": the report is in its file")
             if os.path.exists(log):
                 with open(log, encoding="utf-8") as f:
                     check("\033" not in f.read(), name + ": no control codes in the log")
@@ -329,7 +328,7 @@ def losses(folder):
         check(re.search(told, t.text),
               "loss: on the progress line", t.text[-800:])
         with open(out, encoding="utf-8") as f:
-            report = json.load(f)
+            report = document(f.read())
         lost = report["trace"]["events_lost"]
         found = [f for f in report["findings"] if f["id"] == "trace.events-lost"]
         check(lost > 0 and found and "thread" in found[0]["evidence"], "loss: in the report, "

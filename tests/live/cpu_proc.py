@@ -5,7 +5,6 @@ report of the file is the live one."""
 
 import bisect
 import datetime
-import json
 import os
 import threading
 import time
@@ -75,7 +74,7 @@ def times_are_right(target, app, report, times):
 def file_says_the_same(target, path, live, err):
     r = run("report", "--json", path)
     check(r.code == 0 and not r.err, target + ": the file is read without a word", r)
-    check(json.loads(r.out) == live, target + ": the file's report is the live one", err, r)
+    check(r.json() == live, target + ": the file's report is the live one", err, r)
 
 
 def busy(target, folder, ending):

@@ -3,7 +3,6 @@
 """Collections and allocations of live programs against what these programs count themselves."""
 
 import datetime
-import json
 import os
 
 from flood import program
@@ -109,7 +108,7 @@ def sampler(folder):
                 for name, providers in (("plain.nettrace", RUNTIME + ":1:4"),
                                         ("sampled.nettrace", RUNTIME + ":1:4," + SAMPLER))]
         results = [b.finish() for b in both]
-    reports = [json.loads(r.out) for r in results]
+    reports = [r.json() for r in results]
     plain, sampled = ({row["number"]: row for row in r["gc"]["collections"]} for r in reports)
     # Not those that one of them saw a part of.
     numbers = sorted(set(plain) & set(sampled))[2:-2]

@@ -4,7 +4,6 @@
 Short: .NET 10; DRD_LONG: all of them.  The second walk of .NET 8 has names for its types, and one
 that ends early leaves nothing behind.
 """
-import json
 import os
 import re
 import signal
@@ -97,7 +96,7 @@ def interrupted(target, folder):
         run.signal(signal.SIGINT)
         r = run.finish()
         check(r.code == 0 and r.seconds < 10, "it stops between the walks", r)
-        walks = (json.loads(r.out or "{}").get("tasks", {}).get("heap") or {}).get("walks", [])
+        walks = (r.json().get("tasks", {}).get("heap") or {}).get("walks", [])
         check(len(walks) == 1, "the first walk is reported", walks)
         collect(app, folder, "--heap", "--walks", "1")
 

@@ -6,6 +6,7 @@ cannot be tried here (no .NET SDK, not root, ...), with the reason.
 """
 
 import contextlib
+import functools
 import glob
 import json
 import os
@@ -18,6 +19,9 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(TOP, "tests", "golden"))
+import schema
+
 PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
 LONG = os.environ.get("DRD_LONG") == "1"
 TARGETS = ["net31", "net8", "net9", "net10", "net11", "aot10"]
@@ -145,20 +149,45 @@ def shop(target, mode, seconds=60, **more):
     return App([os.path.join(workload(target), "shop"), mode, str(seconds)], **more)
 
 
+@functools.cache
+def the_schema():
+    return schema.Schema()
+
+
+def document(text, *details):
+    """JSON of ours, checked against docs/report.schema.json."""
+    try:
+        value = json.loads(text)
+    except ValueError as e:
+        check(False, "it is JSON", e, *details)
+        return {}
+    found = the_schema().document_faults(value)
+    check(not found, "the schema", "\n".join(found[:10]), *details)
+    return value
+
+
+def lines(text, of):
+    """NDJSON of ours; of: what a line is, a name below $defs."""
+    rows = [json.loads(line) for line in text.splitlines()]
+    found = [fault for row in rows for fault in the_schema().faults(row, of)]
+    check(not found, "the schema of a line", "\n".join(found[:10]))
+    return rows
+
+
 class Result:
     def __init__(self, code, out, err, seconds):
         self.code, self.out, self.err, self.seconds = code, out, err, seconds
+        self.parsed = None
 
     def __str__(self):
         return "exit %d after %.1f s\nstdout: %s\nstderr: %s" % (
             self.code, self.seconds, self.out[:1500], self.err[:1500])
 
     def json(self):
-        try:
-            return json.loads(self.out)
-        except ValueError as e:
-            check(False, "standard output is JSON", e, self)
-            return {}
+        """What it printed, one document, which is what docs/report.schema.json says."""
+        if self.parsed is None:
+            self.parsed = document(self.out, self)
+        return self.parsed
 
 
 def run(*args, timeout=120, binary=False, **more):

@@ -3,7 +3,6 @@
 """sample and history on real processes: the store after each way a run can end, loops, cron."""
 
 import glob
-import json
 import os
 import shutil
 import signal

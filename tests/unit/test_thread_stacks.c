@@ -260,6 +260,7 @@ static void threads_without_managed_code_are_listed(void **state)
 	does(&g, 50, "waiting", NULL);
 	does(&g, 150, "running", NULL);
 	assert_false(an_get_u64(row(&g, 50), "managed", 1));
+	assert_int_equal(an_get(row(&g, 50), "unchanged_ms")->kind, AN_NULL);
 	assert_int_equal(an_get(row(&g, 50), "frames")->count, 0);
 	scene_done(&g.s);
 }
