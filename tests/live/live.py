@@ -263,6 +263,12 @@ def events(path):
         return {}, r.code
 
 
+def samples(store):
+    """What 'history list' has of that store."""
+    r = run("history", "list", "--json", "--store", store)
+    return r.json().get("samples", []) if r.code == 0 else []
+
+
 def in_process_sessions(app):
     """Unix stream connections to the app's diagnostic socket that are established."""
     inodes = set()

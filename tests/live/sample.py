@@ -1,24 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""sample and history on real processes: the store after each way a run can end, loops, cron."""
+"""sample and history on real processes: the store after each way a run can end, and loops."""
 
 import glob
 import os
-import shutil
 import signal
 import subprocess
 import time
 
-from live import (LONG, PROGRAM, Running, check, done, parts, recorded, run, scratch, shop, skip,
-                  wait_until)
+from live import Running, check, done, parts, recorded, run, samples, scratch, shop, skip, wait_until
 
 if run("help", "sample").code != 0:
     skip("this program was built without SQLite")
-
-
-def samples(store):
-    r = run("history", "list", "--json", "--store", store)
-    return r.json().get("samples", []) if r.code == 0 else []
 
 
 def traces(store):
@@ -175,61 +168,11 @@ def full_disk():
             subprocess.run(["umount", "-l", folder], check=False)
 
 
-def prometheus(store, folder):
-    path = os.path.join(folder, "shop.prom")
-    with shop("net10", "gc") as app:
-        r = run("sample", "-p", app.pid, "--duration", "1s", "--store", store, "-q",
-                "--prometheus", path)
-        check(r.code == 0, "a sample with metrics", r)
-    with open(path, encoding="utf-8") as f:
-        text = f.read()
-    check("drdotnet_gc_pause_seconds{" in text and "drdotnet_method_cpu_cores{" in text,
-          "pauses and methods", text)
-    if not shutil.which("promtool"):
-        print("promtool is not here: the metrics are not checked by it")
-        return
-    r = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True,
-                       text=True, check=False)
-    check(r.returncode == 0 and not r.stderr, "promtool finds nothing wrong", r.stdout, r.stderr)
-
-
-def crontab_line():
-    """The line that --help prints, as cron runs it."""
-    if not LONG or os.geteuid() != 0 or not shutil.which("cron"):
-        return
-    line = [x for x in run("sample", "--help").out.splitlines() if "* * * *" in x][0]
-    words = line.split()
-    command = " ".join(words[5:words.index("(a")])
-    with scratch() as folder, shop("net10", "idle") as app:
-        cron_d, path, state = (os.path.join(folder, x) for x in ("cron.d", "bin", "state"))
-        said = os.path.join(folder, "said")
-        for x in (cron_d, path, state):
-            os.mkdir(x, 0o755)
-        os.symlink(PROGRAM, os.path.join(path, "drdotnet-trace"))
-        with open(os.path.join(cron_d, "drd"), "w", encoding="utf-8") as f:
-            f.write("PATH=%s:/usr/bin:/bin\nXDG_STATE_HOME=%s\n* * * * * root %s >>%s 2>&1\n"
-                    % (path, state, command.replace("30s", "1s"), said))
-        os.chmod(os.path.join(cron_d, "drd"), 0o644)  # else cron does not read it
-        # The machine's own jobs do not run, and its own cron does not mind.
-        cron = subprocess.Popen(["unshare", "-m", "sh", "-c",
-                                 "mount --bind %s /etc/cron.d && mount --bind /dev/null /etc/crontab"
-                                 " && mount -t tmpfs none /run && exec cron -f" % cron_d])
-        store = os.path.join(state, "drdotnet-trace")
-        taken = wait_until("cron has taken a sample",
-                           lambda: any(s["pid"] == app.pid for s in samples(store)), 150)
-        cron.terminate()
-        cron.wait()
-        if not taken and os.path.exists(said):
-            with open(said, encoding="utf-8") as f:
-                print(f.read())
-
-
 def main():
     with scratch() as folder:
         store = os.path.join(folder, "store")
         parts((one_round, silent, nobody, interrupted, killed, target_dies, at_once, loop), store)
-        parts((prometheus,), store, folder)
-    parts((full_disk, crontab_line))
+    parts((full_disk,))
     done()
 
 
