@@ -9,14 +9,14 @@ import sys
 
 from bench_common import Table, machine
 
-PARTS = ["read", "load", "cost", "cpu-sources", "heap"]
+PARTS = ["read", "load", "store", "sample", "cost", "cpu-sources", "heap"]
 UNASKED = ["read", "load"]
 
 
 def main():
     parser = argparse.ArgumentParser()
     for name in ("program", "measure", "big-trace", "fixtures", "folder", "refdump",
-                 "dotnet-trace"):
+                 "dotnet-trace", "big-store"):
         parser.add_argument("--" + name, required=True)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--megabytes", type=int, default=350)

@@ -8,10 +8,10 @@ after."""
 import os
 import re
 import statistics
-import subprocess
 import threading
 import time
 
+from bench_common import run
 from bench_load import Flood, flood_program
 
 SECONDS = 6
@@ -39,9 +39,16 @@ class Watch(threading.Thread):
         return (n1 - n0) / (t1 - t0)
 
 
-def measure(args, program, awaits, threads, options):
-    """Loss of throughput in percent, drift of the machine in percent, TPL given up."""
-    path = os.path.join(args.folder, "cost.nettrace")
+class Loss:
+    """What a recording took from the worker: a share of its throughput, and by how much the
+    undisturbed rate before and after differed; and the run of the recording."""
+
+    def __init__(self, share, drift, done):
+        self.share, self.drift, self.done = share, drift, done
+
+
+def lost(args, program, awaits, threads, command):
+    """Of a new worker, to a recording of some seconds; command: what records it, of its pid."""
     with Flood(program, "work", 10 * SECONDS, awaits, threads) as target:
         watch = Watch(target.process)
         while len(watch.points) < 5:
@@ -49,21 +56,26 @@ def measure(args, program, awaits, threads, options):
         first = len(watch.points) - 1
         time.sleep(SECONDS / 2)
         begin = len(watch.points) - 1
-        ours = subprocess.run(
-            [args.program, "collect", "-p", str(target.pid), "--duration", f"{SECONDS}s",
-             "-o", path, "--force", *options],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            check=True)
+        done = run(args, command(target.pid))
         end = len(watch.points) - 1
         # The end of the session includes the rundown: a pause of its own, seen in the rate as well.
         time.sleep(SECONDS / 2)
         last = len(watch.points) - 1
         before, during, after = (watch.rate(first, begin), watch.rate(begin, end),
                                  watch.rate(end + 1, last))
-    os.remove(path)
     quiet = (before + after) / 2
-    return (100 * (1 - during / quiet), 100 * abs(before - after) / quiet,
-            bool(re.search(r"task events|TPL|TplEventSource", ours.stderr)))
+    return Loss(1 - during / quiet, abs(before - after) / quiet, done)
+
+
+def measure(args, program, awaits, threads, options):
+    """Loss of throughput in percent, drift of the machine in percent, TPL given up."""
+    path = os.path.join(args.folder, "cost.nettrace")
+    loss = lost(args, program, awaits, threads, lambda pid: [
+        args.program, "collect", "-p", str(pid), "--duration", f"{SECONDS}s", "-o", path, "--force",
+        *options])
+    os.remove(path)
+    return (100 * loss.share, 100 * loss.drift,
+            bool(re.search(r"task events|TPL|TplEventSource", loss.done.output)))
 
 
 def bench(args, _table):

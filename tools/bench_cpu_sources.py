@@ -3,13 +3,10 @@
 """What each source of CPU samples costs: the throughput of a busy program, and our own CPU time."""
 import os
 import statistics
-import time
 
-from bench_common import run
-from bench_cost import Watch
-from bench_load import Flood, flood_program
+from bench_cost import SECONDS, lost
+from bench_load import flood_program
 
-SECONDS = 6
 AWAITS = 1_000
 THREADS = (10, 200, 1_000)
 SOURCES = ("eventpipe", "proc", "perf", "auto")
@@ -18,27 +15,14 @@ SOURCES = ("eventpipe", "proc", "perf", "auto")
 def measure(args, program, threads, source):
     """Loss of throughput in percent, drift of the machine in percent, our CPU in percent of one."""
     path = os.path.join(args.folder, "cpu-sources.nettrace")
-    with Flood(program, "work", 10 * SECONDS, AWAITS, threads) as target:
-        watch = Watch(target.process)
-        while len(watch.points) < 5:
-            time.sleep(0.05)
-        first = len(watch.points) - 1
-        time.sleep(SECONDS / 2)
-        begin = len(watch.points) - 1
-        ours = run(args, [args.program, "collect", "-p", str(target.pid), "--duration",
-                          f"{SECONDS}s", "-o", path, "--force", "--quiet", "--profile", "cpu",
-                          "--cpu-source", source])
-        end = len(watch.points) - 1
-        time.sleep(SECONDS / 2)
-        last = len(watch.points) - 1
-        before, during, after = (watch.rate(first, begin), watch.rate(begin, end),
-                                 watch.rate(end + 1, last))
+    loss = lost(args, program, AWAITS, threads, lambda pid: [
+        args.program, "collect", "-p", str(pid), "--duration", f"{SECONDS}s", "-o", path, "--force",
+        "--quiet", "--profile", "cpu", "--cpu-source", source])
     os.remove(path)
-    if source == "perf" and "takes no CPU samples" in ours.output:
+    if source == "perf" and "takes no CPU samples" in loss.done.output:
         return None
-    quiet = (before + after) / 2
-    return (100 * (1 - during / quiet), 100 * abs(before - after) / quiet,
-            100 * ours.cpu_seconds / ours.seconds)
+    return (100 * loss.share, 100 * loss.drift,
+            100 * loss.done.cpu_seconds / loss.done.seconds)
 
 
 def bench(args, _table):
