@@ -32,6 +32,23 @@ enum {
 /* In the address of a frame: it was found on the stack, and no frame pointer led to it. */
 #define NT_PERF_HIDDEN (UINT64_C(1) << 63)
 
+/* The kernel's addresses have both upper bits, the program's none. */
+static inline bool nt_perf_is_kernel(uint64_t address)
+{
+	return address >> 62 == 3;
+}
+
+static inline bool nt_perf_is_hidden(uint64_t address)
+{
+	return address >> 62 == 2;
+}
+
+/* Without that mark. */
+static inline uint64_t nt_perf_address(uint64_t address)
+{
+	return nt_perf_is_hidden(address) ? address & ~NT_PERF_HIDDEN : address;
+}
+
 struct nt_perf_node {
 	uint64_t address; /* a return address unless it is the end of a stack */
 	uint32_t caller; /* a node with a smaller number; NT_PERF_NO_STACK: none */

@@ -50,6 +50,7 @@ struct collect_args {
 	struct an_limits limits; /* what becomes of it */
 	int cpu_source; /* enum collect_cpu_source */
 	uint64_t cpu_frequency;
+	bool kernel_frames;
 	struct opt_list fail_if;
 	int fail_on; /* enum fail_on */
 	uint64_t timeout_ns, stop_timeout_ns;
@@ -166,6 +167,8 @@ static const struct opt_spec collect_options[] = {
 	  OPT_ENUM(struct collect_args, cpu_source, cpu_sources) },
 	{ "cpu-frequency", 0, "HZ", "kernel samples in a second of CPU time (default 499)",
 	  OPT_UINT(struct collect_args, cpu_frequency), .min = PERF_MIN_HZ, .max = PERF_MAX_HZ },
+	{ "kernel-frames", 0, NULL, "with the kernel's functions in these samples",
+	  OPT_FLAG(struct collect_args, kernel_frames) },
 	{ "fail-if", 0, "EXPR",
 	  "exit code 4 if that holds: 'gc.pause_p99_ms > 100 or events.lost > 0'",
 	  OPT_LIST(struct collect_args, fail_if) },
@@ -392,6 +395,9 @@ static int check_together(const struct command *cmd, const struct collect_args *
 	if (args->early_symbols && args->no_early_symbols)
 		return opt_usage_error(cmd, "--early-symbols and --no-early-symbols exclude each "
 					    "other");
+	if (args->kernel_frames && args->cpu_source != COLLECT_CPU_AUTO &&
+	    args->cpu_source != COLLECT_CPU_PERF)
+		return opt_usage_error(cmd, "--kernel-frames needs --cpu-source perf or auto");
 	if ((args->stop_event || args->stop_payload) && !args->stop_provider)
 		return opt_usage_error(cmd, "--stopping-event-... needs "
 					    "--stopping-event-provider-name");
@@ -465,6 +471,7 @@ static int run_with(const struct collect_args *args, const struct choice *choice
 			     .limits = &args->limits },
 		.cpu_source = (enum collect_cpu_source)args->cpu_source,
 		.cpu_frequency = (unsigned)args->cpu_frequency,
+		.kernel_frames = args->kernel_frames,
 		.sampler = sampler_use(args),
 		.conditions = &choice->conditions,
 		.quiet = args->quiet,

@@ -41,9 +41,9 @@ static size_t fold_replaced(const struct an_methods *m, uint64_t *frames, size_t
 
 	for (size_t i = 0; i < count; i++) {
 		uint64_t callee = kept ? frames[kept - 1] - (kept > 1) : 0;
-		uint64_t frame = frames[i] & ~NT_PERF_HIDDEN;
+		uint64_t frame = nt_perf_address(frames[i]);
 
-		if (frames[i] & NT_PERF_HIDDEN) {
+		if (nt_perf_is_hidden(frames[i])) {
 			if (replaced)
 				frames[kept++] = frame;
 			replaced = false;

@@ -72,6 +72,7 @@ struct collect_settings {
 	struct an_options options;
 	enum collect_cpu_source cpu_source;
 	enum profile_sampler sampler; /* what else the runtime's is wanted for */
+	bool kernel_frames; /* in samples of the kernel */
 	unsigned cpu_frequency; /* samples of the kernel, in a second of CPU time */
 	const struct fail_if *conditions; /* for exit code 4; NULL: none */
 	const struct collect_tap *tap; /* then there is no report; NULL: none */

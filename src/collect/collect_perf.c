@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "src/base/log.h"
+#include "src/collect/collect_progress.h"
 #include "src/perf/perf_names.h"
 
 struct collect_perf {
@@ -17,7 +18,8 @@ struct collect_perf *collect_perf_start(uv_loop_t *loop, const struct collect_se
 					int32_t pid, struct perf_refusal *ret)
 {
 	const struct perf_sampler_config config = { .pid = pid,
-						    .frequency = settings->cpu_frequency };
+						    .frequency = settings->cpu_frequency,
+						    .kernel_frames = settings->kernel_frames };
 	struct collect_perf *p = calloc(1, sizeof(*p));
 
 	if (!p) {
@@ -26,7 +28,17 @@ struct collect_perf *collect_perf_start(uv_loop_t *loop, const struct collect_se
 		return NULL;
 	}
 	p->sampler = perf_sampler_start(loop, &config, ret);
-	return p->sampler ? p : collect_perf_close(p);
+	if (!p->sampler)
+		return collect_perf_close(p);
+	if (settings->kernel_frames && !perf_sampler_sees_kernel(p->sampler)) {
+		collect_progress_clear(settings->quiet);
+		log_warn("frames of the kernel are not recorded: we may not see its work for "
+			 "process %d",
+			 (int)pid);
+		log_advice("run it as root or with CAP_PERFMON, or allow it with "
+			   "kernel.perf_event_paranoid of 1 or less");
+	}
+	return p;
 }
 
 void collect_perf_stop(struct collect_perf *p)
@@ -57,13 +69,17 @@ const struct nt_perf *collect_perf_finish(struct collect_perf *p)
 
 	if (!p->finished) {
 		enum nt_status st;
+		bool hidden;
 
 		p->finished = true;
 		collect_perf_stop(p);
-		st = perf_names_add(store, perf_sampler_files(p->sampler));
+		st = perf_names_add(store, perf_sampler_files(p->sampler), &hidden);
 		if (st == NT_OK)
 			st = perf_sampler_status(p->sampler);
 		say_what_lacks(store, st);
+		if (hidden)
+			log_warn("functions of the kernel have no names: "
+				 "we may not read addresses in /proc/kallsyms");
 	}
 	return store;
 }

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "src/perf/elf_symbols.h"
+#include "src/perf/kernel_symbols.h"
 #include "src/perf/perf_jit.h"
+#include "src/proc/proc.h"
 
 enum { MAX_SYMBOL_NAME = 2048 };
 
@@ -124,7 +126,7 @@ static struct place *find_places(const struct nt_perf *p, const struct perf_file
 	if (places && uses && index_init(&index, files)) {
 		find_uses(p, uses);
 		for (size_t i = 1; i < p->node_count; i++) {
-			uint64_t at = (p->nodes[i].address & ~NT_PERF_HIDDEN) - !uses[i].is_leaf;
+			uint64_t at = nt_perf_address(p->nodes[i].address) - !uses[i].is_leaf;
 			uint64_t last = p->info.start_ns + uses[i].last * p->info.unit_ns;
 
 			places[n++] = (struct place){ find_map(&index, at), at, last };
@@ -192,6 +194,21 @@ static void add_jit_places(struct perf_jit_place *jit, size_t *count, const stru
 							   .last_ns = places[i].last_ns };
 }
 
+/* Those of the kernel, the last of the places without a mapping. */
+static enum nt_status add_kernel(struct nt_perf *p, const struct place *places, size_t count,
+				 bool *ret_hidden)
+{
+	uint64_t *addresses = calloc(count + 1, sizeof(*addresses));
+	enum nt_status st;
+
+	for (size_t i = 0; addresses && i < count; i++)
+		addresses[i] = places[i].address;
+	st = addresses ? kernel_symbols_add(p, PROC_ROOT "/kallsyms", addresses, count, ret_hidden)
+		       : NT_ENOMEM;
+	free(addresses);
+	return st;
+}
+
 /* Of places in one mapping, or in none. */
 static enum nt_status add_group(struct nt_perf *p, const struct perf_files *files,
 				const struct place *places, size_t n, struct perf_jit_place *jit,
@@ -211,17 +228,34 @@ static enum nt_status add_group(struct nt_perf *p, const struct perf_files *file
 	return st;
 }
 
-enum nt_status perf_names_add(struct nt_perf *p, const struct perf_files *files)
+static size_t count_kernel(const struct place *places, size_t n)
 {
-	size_t count = 0, jit_count = 0, next;
+	size_t count = 0;
+
+	while (count < n && !places[n - 1 - count].map &&
+	       nt_perf_is_kernel(places[n - 1 - count].address))
+		count++;
+	return count;
+}
+
+enum nt_status perf_names_add(struct nt_perf *p, const struct perf_files *files,
+			      bool *ret_kernel_hidden)
+{
+	size_t count = 0, jit_count = 0, kernel, next;
 	struct place *places = find_places(p, files, &count);
 	struct perf_jit_place *jit = calloc(count + 1, sizeof(*jit));
 	enum nt_status st = places && jit ? NT_OK : NT_ENOMEM;
 
+	*ret_kernel_hidden = false;
+
 	for (size_t i = 0; i < count && st == NT_OK; i = next) {
 		for (next = i; next < count && places[next].map == places[i].map;)
 			next++;
-		st = add_group(p, files, places + i, next - i, jit, &jit_count);
+		kernel = count_kernel(places + i, next - i);
+		if (kernel)
+			st = add_kernel(p, places + next - kernel, kernel, ret_kernel_hidden);
+		if (st == NT_OK && next - i > kernel)
+			st = add_group(p, files, places + i, next - i - kernel, jit, &jit_count);
 	}
 	if (st == NT_OK)
 		st = perf_jit_add(p, files, jit, jit_count);

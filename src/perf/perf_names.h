@@ -10,7 +10,9 @@
 #include "nettrace/perf_store.h"
 #include "src/perf/perf_files.h"
 
-/* NT_ENOMEM: some are missing. */
-NT_MUST_CHECK enum nt_status perf_names_add(struct nt_perf *p, const struct perf_files *files);
+/* kernel_hidden: there are frames of the kernel, whose names we may not know.  NT_ENOMEM: some are
+ * missing. */
+NT_MUST_CHECK enum nt_status perf_names_add(struct nt_perf *p, const struct perf_files *files,
+					    bool *ret_kernel_hidden);
 
 #endif

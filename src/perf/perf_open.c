@@ -61,7 +61,7 @@ static void fill(const struct perf_opener *o, struct perf_event_attr *a)
 		.exclude_hv = 1,
 		.exclude_guest = 1,
 		.exclude_kernel = !o->kernel_time,
-		.exclude_callchain_kernel = 1,
+		.exclude_callchain_kernel = !(o->kernel_frames && o->kernel_time),
 		.sample_max_stack = MAX_STACK,
 		.watermark = 1,
 		.wakeup_watermark = UINT32_MAX, /* nobody waits: the rings are looked at in time */

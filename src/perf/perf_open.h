@@ -24,6 +24,7 @@ extern const struct perf_kernel perf_kernel_real;
 struct perf_opener {
 	const struct perf_kernel *kernel;
 	unsigned frequency; /* samples a second of CPU time */
+	bool kernel_frames; /* with the kernel's part of call chains, where that is allowed */
 	/* What was found possible; all true at first. */
 	bool kernel_time; /* time in the kernel on behalf of the threads is sampled, too */
 	bool modern; /* build ids, and no inheritance to other processes (Linux 5.13) */

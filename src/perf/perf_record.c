@@ -19,8 +19,9 @@ enum {
 
 /* Marks in a call chain of what follows: frames of the kernel, of the program, of something else.
  */
-#define CONTEXT_LAST UINT64_C(0xfffffffffffff001)
-#define CONTEXT_USER ((uint64_t)-512)
+#define CONTEXT_LAST   UINT64_C(0xfffffffffffff001)
+#define CONTEXT_KERNEL ((uint64_t)-128)
+#define CONTEXT_USER   ((uint64_t)-512)
 
 struct reader {
 	struct perf_scratch *scratch;
@@ -87,7 +88,7 @@ static void find_hidden(struct perf_sample *sample, uint64_t *frames, const stru
 {
 	uint64_t next, ret;
 
-	for (size_t i = 1; i < sample->frame_count; i++) {
+	for (size_t i = sample->kernel_count + 1; i < sample->frame_count; i++) {
 		if (!peek(s, fp, &next) || !peek(s, fp + 8, &ret) || ret != frames[i] || next <= fp)
 			return;
 		if (insert_hidden(sample, frames, i, s, fp, next))
@@ -118,10 +119,30 @@ static void on_stack(struct perf_sample *sample, uint64_t *frames, const uint8_t
 	find_hidden(sample, frames, &s, fp);
 }
 
+/* Of a call chain of count words: the kernel's frames come first. */
+static void take_frames(struct perf_sample *s, uint64_t *frames, const uint8_t *p, size_t count)
+{
+	uint64_t context = CONTEXT_USER;
+
+	for (size_t i = 0; i < count && s->frame_count < PERF_MAX_FRAMES; i++) {
+		uint64_t ip = native_load64(p + i * 8);
+
+		if (ip >= CONTEXT_LAST) {
+			context = ip;
+		} else if (context == CONTEXT_USER && ip && ip >> 62 == 0) { /* else no code */
+			frames[s->frame_count++] = ip;
+		} else if (context == CONTEXT_KERNEL && ip >> 62 == 3 &&
+			   s->kernel_count == s->frame_count) {
+			frames[s->frame_count++] = ip;
+			s->kernel_count++;
+		}
+	}
+}
+
 static bool on_sample(const struct reader *r, const uint8_t *p, size_t n, unsigned misc)
 {
 	struct perf_sample s = { .frames = r->scratch->frames };
-	uint64_t context = CONTEXT_USER, count;
+	uint64_t count;
 
 	if (n < 32)
 		return false;
@@ -132,14 +153,7 @@ static bool on_sample(const struct reader *r, const uint8_t *p, size_t n, unsign
 	count = native_load64(p + 24);
 	if (count > (n - 32) / 8)
 		return false;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t ip = native_load64(p + 32 + i * 8);
-
-		if (ip >= CONTEXT_LAST)
-			context = ip;
-		else if (context == CONTEXT_USER && s.frame_count < PERF_MAX_FRAMES)
-			r->scratch->frames[s.frame_count++] = ip;
-	}
+	take_frames(&s, r->scratch->frames, p + 32, (size_t)count);
 	on_stack(&s, r->scratch->frames, p, n, 32 + (size_t)count * 8);
 	r->counts->samples++;
 	r->sink->sample(r->ctx, &s);

@@ -41,8 +41,9 @@ struct perf_sample {
 	uint32_t pid, tid;
 	uint64_t time_ns;
 	bool in_kernel; /* taken in the kernel, on behalf of the thread */
-	const uint64_t *frames; /* of the program, leaf first */
+	const uint64_t *frames; /* leaf first */
 	size_t frame_count;
+	size_t kernel_count; /* of them, the first ones, are of the kernel; the program's follow */
 };
 
 struct perf_mapping {

@@ -402,6 +402,7 @@ struct perf_sampler *perf_sampler_start(uv_loop_t *loop, const struct perf_sampl
 	nt_idmap_init(&s->known, &nt_alloc_default);
 	perf_opener_init(&s->opener, config->kernel ? config->kernel : &perf_kernel_real,
 			 config->frequency);
+	s->opener.kernel_frames = config->kernel_frames;
 	uv_timer_init(loop, &s->timer);
 	s->timer.data = s;
 	perf_files_init(&s->files, config->pid);
@@ -452,6 +453,11 @@ void perf_sampler_close(struct perf_sampler *s)
 		destroy(s);
 	else if (!uv_is_closing((uv_handle_t *)&s->timer))
 		uv_close((uv_handle_t *)&s->timer, on_timer_closed);
+}
+
+bool perf_sampler_sees_kernel(const struct perf_sampler *s)
+{
+	return s->opener.kernel_time;
 }
 
 struct nt_perf *perf_sampler_store(struct perf_sampler *s)

@@ -25,6 +25,7 @@ struct perf_sampler;
 struct perf_sampler_config {
 	int32_t pid;
 	unsigned frequency; /* samples a second of CPU time */
+	bool kernel_frames; /* of the kernel, too, where it lets us */
 	const struct perf_kernel *kernel; /* NULL: the real one */
 };
 
@@ -44,6 +45,9 @@ void perf_sampler_stop(struct perf_sampler *s);
  * Accepts NULL.
  */
 void perf_sampler_close(struct perf_sampler *s);
+
+/* Whether it lets us see what it does for the process. */
+bool perf_sampler_sees_kernel(const struct perf_sampler *s);
 
 /* After the stop: what came of it, without mappings and symbols. */
 struct nt_perf *perf_sampler_store(struct perf_sampler *s);

@@ -150,6 +150,55 @@ def idle(folder):
     check(run("report", path, "cpu", "--json").json()["cpu"] == cpu_section, "idle: the file says the same")
 
 
+def kernel_names():
+    """Whether we may know addresses of the kernel's functions."""
+    with open("/proc/kallsyms", encoding="utf-8") as f:
+        return any(int(line.split()[0], 16) for line, _ in zip(f, range(100)))
+
+
+def without_rights():
+    """For a child: root that may not see the kernel's work (CAP_PERFMON, CAP_SYS_ADMIN)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for capability in (38, 21):
+        if libc.prctl(24, capability, 0, 0, 0):
+            os._exit(99)
+
+
+def kernel_frames(folder):
+    """Page faults of a program that allocates: the kernel's functions, called by the program's."""
+    path = os.path.join(folder, "kernel.nettrace")
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as f:
+        paranoid = int(f.read())
+    with shop("net10", "gc") as app:
+        for args, wanted in (([], False), (["--kernel-frames"], True)):
+            r = collect(app, path, "--profile", "cpu", "--cpu-source", "perf", *args)
+            section = r.json().get("cpu", {})
+            found = [m for m in section["methods"] if m["module"] == "[kernel]"]
+            if "cpu.user-only" in [f["id"] for f in r.json()["findings"]]:
+                print("frames of the kernel: not allowed here")
+                return
+            check(bool(found) == wanted, "frames of the kernel are there when asked for", args, found[:5])
+            check(section["samples_on_cpu"] == section["samples"] > 0, "all samples count", section)
+            rows = {m["method"]: m["inclusive_percent"] for m in section["methods"]}
+            check(rows.get("Shop.Gc.Run", 0) >= 50, "the program is their caller", rows)
+            if wanted and kernel_names():
+                named = sum(m["exclusive_samples"] for m in found if m["method"].startswith("[kernel] "))
+                check(named >= 0.9 * sum(m["exclusive_samples"] for m in found),
+                      "functions of the kernel have names", found)
+            again = run("report", path, "cpu", "--json", "--top", "0").json().get("cpu")
+            check(again == section, "frames of the kernel: the file says the same", args)
+        if os.geteuid() or paranoid < 2:
+            print("without rights: cannot be tried here")
+            return
+        r = collect(app, path, "--profile", "cpu", "--kernel-frames", preexec_fn=without_rights)
+        lines = [line for line in r.err.splitlines() if "frames of the kernel are not recorded" in line]
+        section = r.json().get("cpu", {})
+        check(r.code == 0 and len(lines) == 1, "one line says what lacks", r)
+        check(section["source"] == "perf" and
+              not any(m["module"] == "[kernel]" for m in section["methods"]) and
+              any(m["method"] == "Shop.Gc.Run" for m in section["methods"]), "the rest is there", section)
+
+
 def default(folder):
     """Both samplers at once, and waiting threads are known as well."""
     path = os.path.join(folder, "auto.nettrace")
@@ -260,6 +309,7 @@ def main():
         if not LONG:
             done()
         idle(folder)
+        kernel_frames(folder)
         default(folder)
         maps(3, folder)  # perf map
         maps(2, folder)  # jitdump

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "src/perf/elf_symbols.h"
+#include "src/perf/kernel_symbols.h"
 #include "src/perf/perf_names.h"
 
 int a_function_with_a_name(int n);
@@ -41,18 +42,119 @@ static const struct nt_perf_symbol *find(const struct nt_perf *p, const char *na
 	return NULL;
 }
 
+/* --- the kernel's --- */
+
+#define KERNEL UINT64_C(0xffffffff81000000)
+
+static const char kallsyms[] = "ffffffff81003000 t later\n"
+			       "ffffffff81000000 T first\n"
+			       "ffffffff81000000 T alias\n"
+			       "ffffffff81000800 D some_data\n"
+			       "0000000000001000 T a_function_of_nobody\n"
+			       "ffffffff81001000 t second\n"
+			       "nonsense\n"
+			       "ffffffff81002000 x what\n"
+			       "ffffffff81002000 T\n"
+			       "ffffffffc0400000 t in_module\t[ext4]";
+
+static struct nt_perf *kernel_names(struct nt_perf *p, const char *text, const uint64_t *addresses,
+				    size_t count, bool *ret_hidden)
+{
+	char path[] = "/tmp/drd-kallsyms-XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	assert_int_equal(nt_perf_init(p, NULL), NT_OK);
+	assert_int_equal(kernel_symbols_add(p, path, addresses, count, ret_hidden), NT_OK);
+	unlink(path);
+	return p;
+}
+
+static void functions_of_the_kernel(void **state)
+{
+	static const uint64_t at[] = {
+		KERNEL - 1,
+		KERNEL,
+		KERNEL + 0xfff,
+		KERNEL + 0x1000,
+		KERNEL + 0x2500,
+		KERNEL + 0x3000,
+		KERNEL + 0x3000 + (1 << 20) - 1,
+		KERNEL + 0x3000 + (1 << 20),
+		UINT64_C(0xffffffffc0400123),
+	};
+	static const struct {
+		const char *name;
+		uint64_t start, last;
+	} want[] = {
+		{ "[kernel] first", KERNEL, KERNEL + 0xfff },
+		{ "[kernel] second", KERNEL + 0x1000, KERNEL + 0x2fff },
+		{ "[kernel] later", KERNEL + 0x3000, UINT64_C(0xffffffffc03fffff) },
+		{ "[kernel] in_module", UINT64_C(0xffffffffc0400000),
+		  UINT64_C(0xffffffffc0400123) },
+	};
+	struct nt_perf p;
+	bool hidden;
+
+	(void)state;
+	kernel_names(&p, kallsyms, at, sizeof(at) / sizeof(at[0]), &hidden);
+	assert_false(hidden);
+	assert_int_equal(p.symbol_count, sizeof(want) / sizeof(want[0]));
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		const struct nt_perf_symbol *s = find(&p, want[i].name);
+
+		assert_non_null(s);
+		assert_string_equal(s->file, "[kernel]");
+		assert_true(s->start == want[i].start && s->last == want[i].last);
+	}
+	/* Each place lies in a mapping, small enough to be one of code. */
+	assert_int_equal(p.mapping_count, 2);
+	assert_true(p.mappings[0].start == at[0] && p.mappings[0].last == at[7]);
+	assert_true(p.mappings[1].start == at[8] && p.mappings[1].last == at[8]);
+	nt_perf_done(&p);
+}
+
+static void names_of_the_kernel_may_be_secret(void **state)
+{
+	static const uint64_t at[] = { KERNEL };
+	static const char *const texts[] = {
+		"0000000000000000 T first\n0000000000000000 t second\n",
+		"",
+	};
+	struct nt_perf p;
+	bool hidden;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		kernel_names(&p, texts[i], at, 1, &hidden);
+		assert_true(hidden);
+		assert_int_equal(p.symbol_count, 0);
+		assert_int_equal(p.mapping_count, 1);
+		nt_perf_done(&p);
+	}
+	assert_int_equal(nt_perf_init(&p, NULL), NT_OK);
+	assert_int_equal(kernel_symbols_add(&p, "/nowhere", at, 1, &hidden), NT_OK);
+	assert_true(hidden);
+	assert_int_equal(kernel_symbols_add(&p, "/nowhere", at, 0, &hidden), NT_OK);
+	assert_false(hidden); /* none is needed */
+	nt_perf_done(&p);
+}
+
 static void functions_of_this_program(void **state)
 {
 	const uint64_t at = address_of_it(), frames[] = { at, at + 1, 0x10 };
 	const struct nt_perf_symbol *s;
 	struct perf_files files;
 	struct nt_perf p;
+	bool hidden;
 
 	(void)state;
 	perf_files_init(&files, (int32_t)getpid());
 	assert_int_equal(nt_perf_init(&p, NULL), NT_OK);
 	assert_int_equal(nt_perf_sample(&p, 0, 1, frames, 3), NT_OK);
-	assert_int_equal(perf_names_add(&p, &files), NT_OK);
+	assert_int_equal(perf_names_add(&p, &files, &hidden), NT_OK);
 	assert_int_equal(p.mapping_count, 1); /* of all that are there the one that was touched */
 	assert_true(p.mappings[0].start <= at && at <= p.mappings[0].last);
 	assert_non_null(strstr(p.mappings[0].file, "test_perf_names"));
@@ -178,6 +280,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_of_this_program),
+		cmocka_unit_test(functions_of_the_kernel),
+		cmocka_unit_test(names_of_the_kernel_may_be_secret),
 		cmocka_unit_test(cut_and_changed_files),
 		cmocka_unit_test(another_build_has_other_names),
 	};

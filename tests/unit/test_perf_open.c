@@ -62,6 +62,24 @@ static void all_there_is(void **state)
 	assert_true(k.last.exclude_callchain_kernel);
 }
 
+/* Asked for where it is allowed; time in the kernel is counted either way. */
+static void frames_of_the_kernel(void **state)
+{
+	(void)state;
+	for (int allows = 0; allows < 2; allows++) {
+		struct kernel k = { .modern = true, .allows_kernel = allows };
+		const struct perf_kernel kernel = { kernel_open, &k };
+		struct perf_opener o;
+
+		perf_opener_init(&o, &kernel, 99);
+		o.kernel_frames = true;
+		assert_int_equal(perf_opener_open(&o, 1, 0), 77);
+		assert_int_equal(o.kernel_time, allows);
+		assert_int_equal(k.last.exclude_kernel, !allows);
+		assert_int_equal(k.last.exclude_callchain_kernel, !allows);
+	}
+}
+
 static void less_is_found_out_once(void **state)
 {
 	struct kernel k = { 0 };
@@ -237,6 +255,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_there_is),
+		cmocka_unit_test(frames_of_the_kernel),
 		cmocka_unit_test(less_is_found_out_once),
 		cmocka_unit_test(refusals_say_why),
 		cmocka_unit_test(the_distribution_may_forbid_it),

@@ -325,12 +325,38 @@ static void deep_stacks_keep_their_leaves(void **state)
 	memcpy(ring, b.b, b.n);
 	size = (uint16_t)(b.n - at + (PERF_MAX_FRAMES + 100) * 8);
 	memcpy(ring + 6, &size, 2);
-	for (uint64_t i = 0; i < PERF_MAX_FRAMES + 100; i++)
-		memcpy(ring + b.n + i * 8, &i, 8);
+	for (uint64_t i = 1; i <= PERF_MAX_FRAMES + 100; i++) /* 0 is no code */
+		memcpy(ring + b.n + (i - 1) * 8, &i, 8);
 	perf_ring_read(ring, sizeof(ring), 0, size, &scratch, &sink, &h, &counts);
 	assert_int_equal(counts.damaged, 0);
-	assert_memory_equal(h.text, "S 11/12 @1 [0 1 2 3", 19);
-	assert_int_equal(scratch.frames[PERF_MAX_FRAMES - 1], PERF_MAX_FRAMES - 1);
+	assert_memory_equal(h.text, "S 11/12 @1 [1 2 3 4", 19);
+	assert_int_equal(scratch.frames[PERF_MAX_FRAMES - 1], PERF_MAX_FRAMES);
+}
+
+/* --- frames of the kernel --- */
+
+#define KERNEL UINT64_C(0xffffffff81000010)
+
+static void frames_of_the_kernel_come_first(void **state)
+{
+	static const uint64_t both[] = { (uint64_t)-128,    KERNEL, KERNEL + 1,
+					 (uint64_t)-512,    0xa,    UINT64_C(1) << 63 | 5,
+					 UINT64_C(1) << 62, 0,	    0xb };
+	static const uint64_t alone[] = { (uint64_t)-128, KERNEL };
+	static const uint64_t swapped[] = { (uint64_t)-512, 0xa, (uint64_t)-128, KERNEL,
+					    (uint64_t)-512, 0xb };
+	struct bytes b = { .n = 0 };
+	struct heard h;
+
+	(void)state;
+	put_sample(&b, 1, 9, both); /* what is no address of a program was no caller */
+	put_sample(&b, 1, 2, alone);
+	put_sample(&b, 1, 6, swapped);
+	read_at(&b, 0, &h);
+	assert_string_equal(h.text, "S 11/12 @1000 k [ffffffff81000010 ffffffff81000011 a b]\n"
+				    "S 11/12 @1000 k [ffffffff81000010]\n"
+				    "S 11/12 @1000 k [a b]\n");
+	assert_int_equal(h.counts.samples, 3);
 }
 
 /* --- frames that no frame pointer leads to --- */
@@ -339,16 +365,17 @@ enum { STACK = 0x7ff000001000, WORDS = 12 };
 
 /* A sample with frame pointer, stack pointer and a copy of the stack. */
 static void put_stack_sample(struct bytes *b, uint64_t fp, const uint64_t words[WORDS],
-			     uint64_t valid)
+			     uint64_t valid, bool in_kernel)
 {
-	static const uint64_t frames[] = { (uint64_t)-512, 0xaaaa1000, 0xaaaa2000, 0xaaaa3000 };
-	size_t at = begin(b, 9, 2);
+	static const uint64_t frames[] = { (uint64_t)-128, KERNEL,     KERNEL + 1, (uint64_t)-512,
+					   0xaaaa1000,	   0xaaaa2000, 0xaaaa3000 };
+	size_t at = begin(b, 9, in_kernel ? 1 : 2), first = in_kernel ? 0 : 3;
 
 	put(b, 11, 4);
 	put(b, 12, 4);
 	put(b, 1000, 8);
-	put(b, 4, 8);
-	for (size_t i = 0; i < 4; i++)
+	put(b, 7 - first, 8);
+	for (size_t i = first; i < 7; i++)
 		put(b, frames[i], 8);
 	put(b, 2, 8);
 	put(b, fp, 8);
@@ -369,7 +396,7 @@ static const char *chain_of(uint64_t fp, const uint64_t words[WORDS], uint64_t v
 {
 	struct bytes b = { .n = 0 };
 
-	put_stack_sample(&b, fp, words, valid);
+	put_stack_sample(&b, fp, words, valid, false);
 	read_at(&b, RING - 100, h);
 	assert_int_equal(h->counts.damaged, 0);
 	return h->text;
@@ -405,6 +432,18 @@ static void a_hidden_caller_is_found(void **state)
 	assert_string_equal(chain_of(STACK + 8, words, sizeof(words), &h), plain);
 }
 
+static void a_hidden_caller_is_found_from_the_kernel_too(void **state)
+{
+	struct bytes b = { .n = 0 };
+	struct heard h;
+
+	(void)state;
+	put_stack_sample(&b, STACK + 8, replaced, sizeof(replaced), true);
+	read_at(&b, 0, &h);
+	assert_string_equal(h.text, "S 11/12 @1000 k [ffffffff81000010 ffffffff81000011 aaaa1000 "
+				    "aaaa2000 80000000bbbb0001 aaaa3000]\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,7 +454,9 @@ int main(void)
 		cmocka_unit_test(more_than_the_ring_holds),
 		cmocka_unit_test(a_name_without_end),
 		cmocka_unit_test(deep_stacks_keep_their_leaves),
+		cmocka_unit_test(frames_of_the_kernel_come_first),
 		cmocka_unit_test(a_hidden_caller_is_found),
+		cmocka_unit_test(a_hidden_caller_is_found_from_the_kernel_too),
 	};
 
 	return cmocka_run_group_tests_name("perf_record", tests, NULL, NULL);
