@@ -14,6 +14,8 @@
 
 #include "src/base/log.h"
 
+enum { READER_MS = 2000, READER_LOOK_MS = 20 };
+
 static struct out *out_new(int fd)
 {
 	struct out *o = malloc(sizeof(*o));
@@ -86,10 +88,16 @@ static int make_nameless(const char *path)
 	const char *slash = strrchr(path, '/');
 	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 	char name[48];
+	struct stat st;
 	int fd;
 
 	if (!folder)
 		return -1;
+	if (lstat(path, &st) != 0 &&
+	    errno != ENOENT) { /* a name that cannot be, as it is too long */
+		free(folder);
+		return -1;
+	}
 	fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
 	free(folder);
 	if (fd < 0)
@@ -99,6 +107,29 @@ static int make_nameless(const char *path)
 		return fd;
 	close(fd);
 	return -1;
+}
+
+/*
+ * A plain open() of a pipe that nobody reads would wait for ever, with signals that are only
+ * noted meanwhile.
+ */
+int out_open_in_place(const char *path)
+{
+	const struct timespec pause = { .tv_nsec = READER_LOOK_MS * 1000000 };
+	int fd = -1;
+
+	for (unsigned n = 0; fd < 0 && n < READER_MS / READER_LOOK_MS; n++) {
+		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		if (fd < 0 && errno != ENXIO)
+			return -1;
+		if (fd < 0)
+			nanosleep(&pause, NULL);
+	}
+	if (fd >= 0)
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	else
+		errno = ENXIO;
+	return fd;
 }
 
 static struct out *open_file(const char *path, bool force)
@@ -115,7 +146,7 @@ static struct out *open_file(const char *path, bool force)
 		goto fail;
 	}
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-		o->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY); /* a pipe, /dev/null, … */
+		o->fd = out_open_in_place(path);
 	} else if (!force && lstat(path, &st) == 0) {
 		log_error("cannot write '%s': it exists", path);
 		log_advice("give another name, or --force to replace it");

@@ -34,6 +34,11 @@ struct out {
  */
 struct out *out_open(const char *path, bool force);
 /*
+ * A descriptor for a pipe, a device, …: what is there and is no regular file.  A pipe that has no
+ * reader may get one within two seconds.  -1: errno says why.
+ */
+int out_open_in_place(const char *path);
+/*
  * Whether both names lead to one file, that is there or would be made; false for "-", which is
  * nobody's name.  Who writes over what he reads loses it.
  */

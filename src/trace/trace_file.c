@@ -14,6 +14,7 @@
 
 #include "nettrace/trailer.h"
 #include "src/base/log.h"
+#include "src/base/output.h"
 #include "src/base/trace_name.h"
 
 enum {
@@ -420,7 +421,7 @@ static int open_path(struct trace_file *f)
 		return -EISDIR;
 	if (stat(f->path, &st) == 0 && !S_ISREG(st.st_mode)) {
 		f->in_place = true; /* a named pipe, /dev/null */
-		f->fd = open(f->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+		f->fd = out_open_in_place(f->path);
 		return f->fd < 0 ? -errno : 0;
 	}
 	if (!f->config.force && !f->config.renumber && lstat(f->path, &st) == 0)

@@ -216,6 +216,26 @@ def reader_goes(folder, app):
         check(time.monotonic() - begin < 10, "reader goes: ends")
 
 
+def pipes(folder, app):
+    """A named pipe gets what it would have got; one that nobody reads does not keep us."""
+    path = os.path.join(folder, "pipe")
+    os.mkfifo(path)
+    r = Running("collect", "-p", app.pid, "-o", path, "--duration", "60s")
+    time.sleep(0.3)
+    r.signal(signal.SIGINT)
+    result = r.finish(30)
+    check(result.code == 1 and "cannot write '%s': No such device" % path in result.err,
+          "pipe: nobody reads it", result)
+    r = Running("collect", "-p", app.pid, "-o", path, "--duration", "500ms")
+    time.sleep(0.3)
+    with open(path, "rb") as f:
+        got = f.read()
+    result = r.finish()
+    check(result.code == 0 and got[:8] == b"Nettrace", "pipe: its reader may come later", result)
+    r = run("events", "--count", "--json", "-", input=got, stdin=None)
+    check(r.code == 0 and r.json()["trace"]["complete"] is True, "pipe: all of it", r)
+
+
 def names(folder, app):
     """Existing files, patterns, and two runs in one second."""
     path = os.path.join(folder, "mine.nettrace")
@@ -282,7 +302,7 @@ def old_runtime(folder):
 if __name__ == "__main__":
     with scratch() as folder:
         with shop(TARGET, "mixed", 300) as app:
-            parts((signals, nohup, compressed, to_stdout, reader_goes, names, full_disk, twice,
+            parts((signals, nohup, compressed, to_stdout, reader_goes, pipes, names, full_disk, twice,
                    stop_timeout), folder, app)
             parts((unreachable,), app)
         parts((killed, target_ends, just_started, old_runtime), folder)

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -113,6 +114,48 @@ static void a_name_that_is_taken_meanwhile(void **state)
 	unlink(path);
 }
 
+/* A pipe is waited for, but not for ever; one whose reader is there gets all. */
+static void pipes(void **state)
+{
+	char text[8] = "";
+	struct out *o;
+	int fd;
+
+	(void)state;
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_null(out_open(path, false));
+	assert_int_equal(errno, ENXIO);
+	fd = open(path, O_RDONLY | O_NONBLOCK);
+	assert_true(fd >= 0);
+	o = out_open(path, false);
+	assert_non_null(o);
+	assert_int_equal(fcntl(o->fd, F_GETFL) & O_NONBLOCK, 0);
+	out_text(o, "all");
+	assert_int_equal(out_close(o, 0), 0);
+	assert_int_equal(read(fd, text, sizeof(text)), 3);
+	assert_string_equal(text, "all");
+	close(fd);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* What can be known before anything is written is said then. */
+static void names_that_cannot_be(void **state)
+{
+	char name[400];
+
+	(void)state;
+	memset(name, 'x', sizeof(name));
+	memcpy(name, dir, strlen(dir));
+	name[strlen(dir)] = '/';
+	name[sizeof(name) - 1] = '\0';
+	assert_null(out_open(name, false));
+	assert_null(out_open(name, true));
+	snprintf(name, sizeof(name), "%s/none/x", dir);
+	assert_null(out_open(name, false));
+	assert_null(out_open(dir, true));
+	assert_int_equal(files(), 0);
+}
+
 /* Where files without names can be had; else one is left beside. */
 static bool has_nameless(void)
 {
@@ -149,6 +192,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_or_not_at_all),
 		cmocka_unit_test(a_name_that_is_taken_meanwhile),
+		cmocka_unit_test(pipes),
+		cmocka_unit_test(names_that_cannot_be),
 		cmocka_unit_test(nothing_is_left_of_who_is_killed),
 	};
 
