@@ -15,14 +15,16 @@ import struct
 import subprocess
 import time
 
-from live import (LONG, PROGRAM, Running, check, done, freeze, in_process_sessions, scratch, shop, sockets,
-                  wait_until)
+from live import (LONG, PROGRAM, Running, check, done, freeze, in_process_sessions, run, scratch, shop,
+                  sockets, wait_until)
 
 RUNS, KILLS = (1000, 200) if LONG else (24, 8)
 WARM = max(RUNS // 10, 8)  # runs after which what a process needs but once is there
-# Without meters: a runtime that takes its first look at them just as they are switched off locks
-# itself up (System.Diagnostics.Metrics waits for a thread that waits for the lock it holds).
-WISHES = [[], ["--early-symbols"], ["--profile", "gc"], ["--profile", "cpu,tasks,locks,http"]]
+WISHES = [[], ["--early-symbols"], ["--profile", "gc"], ["--profile", "cpu,tasks,locks,http"],
+          ["--profile", "counters"]]
+# A runtime that is told to stop just as it reads its meters first, after a second, may lock itself
+# up: these runs end around that, too, and rely on a stop that is put off.
+METERS = WISHES[-1]
 COMPARED = 60  # runs
 LIMIT = 64  # sessions of one process
 
@@ -61,7 +63,7 @@ def settle(app):
 def one_run(app, folder, chance, wish):
     """A recording, ended after a random time in a random way."""
     args = ["-o", os.path.join(folder, "x.nettrace") if chance.random() < 0.5 else "none", *wish]
-    seconds = chance.uniform(0.02, 0.4)
+    seconds = chance.uniform(0.02, 1.7 if wish is METERS else 0.4)
     if chance.random() < 0.3:
         r = Running("collect", "-p", app.pid, "-q", "--force", *args, "--duration",
                     "%dms" % max(1, seconds * 1000))
@@ -119,6 +121,8 @@ def sessions_to_be_had(app):
 def soak(app, folder, chance):
     codes = {}
     begin = time.monotonic()
+    r = run("collect", "-p", app.pid, "-q", "-o", "none", *METERS, "--duration", "2s")
+    check(r.code == 0, "meters are read", r)  # by threads that stay from then on
     for i in range(RUNS):
         if i == WARM:
             before = settle(app)
