@@ -133,6 +133,8 @@ def target_ends(folder):
         r = recording(folder, app, "ends.nettrace", "--duration", "60s")
         result = r.finish()
     check(result.code == 0, "ends: exit code 0", result)
+    check(re.search(r"process %d \(Shop\) ended by itself after [\d.]+ s; the trace is complete" % app.pid,
+                    result.err), "ends: says how", result)
     check(result.seconds < 10, "ends: with the target", result)
     complete(folder, "ends.nettrace")
 
