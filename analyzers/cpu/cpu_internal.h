@@ -219,6 +219,8 @@ struct cpu_totals {
 	uint64_t spinning; /* methods that spin */
 	uint64_t gc, jit; /* of the runtime; profilers of the operating system only */
 	uint8_t *marks; /* by node: enum cpu_marks; NULL: not needed */
+	/* By node: running samples that count for it and were in calls of it that only wait. */
+	uint64_t *moved;
 	struct cpu_thread_total *threads;
 };
 
@@ -245,7 +247,7 @@ struct cpu_rows {
 	unsigned states; /* samples of the view */
 	unsigned rank; /* what it is ranked by: its samples, or measured time */
 	uint64_t whole; /* of that */
-	uint64_t (*tiers)[AN_TIERS]; /* by row: running samples in the method itself */
+	uint64_t (*tiers)[AN_TIERS]; /* by row: running samples in code of the method itself */
 };
 
 void cpu_add_percent(struct an_value *v, const char *name, uint64_t part, uint64_t whole);

@@ -247,7 +247,7 @@ enum nt_status cpu_rows_tiers(struct cpu_rows *r)
 		return NT_ENOMEM;
 	for (size_t i = 1; i < p->node_count; i++) {
 		const struct an_node *n = an_calltree_node(p->shared->tree, (uint32_t)i);
-		uint64_t self = p->self[i][CPU_ON];
+		uint64_t self = p->self[i][CPU_ON] - r->t->moved[i];
 
 		if (self && p->row_of[i] != UINT32_MAX)
 			r->tiers[p->row_of[i]][an_methods_tier(

@@ -223,6 +223,8 @@ static void count_slot(struct cpu_judge *j, struct cpu_totals *t, struct an_prof
 			t->spinning += n;
 		if (move && state == CPU_ON)
 			node = cpu_judge_worker(j, node);
+		if (node != s->node)
+			t->moved[node] += n;
 		an_profile_add(p, node, state, n);
 		if (state != CPU_ON)
 			continue;
@@ -310,12 +312,18 @@ enum nt_status cpu_totals_init(struct cpu_totals *t, const struct cpu *c)
 {
 	*t = (struct cpu_totals){ .source = cpu_choose_source(c) };
 	t->knows_waits = cpu_knows_waits(c, t->source);
+	t->moved = an_mem_array(c->shared->alloc, an_calltree_count(c->shared->tree),
+				sizeof(*t->moved));
 	t->threads = an_mem_array(c->shared->alloc, c->thread_count, sizeof(*t->threads));
-	return t->threads ? NT_OK : NT_ENOMEM;
+	if (t->threads && t->moved)
+		return NT_OK;
+	cpu_totals_done(t, c);
+	return NT_ENOMEM;
 }
 
 void cpu_totals_done(struct cpu_totals *t, const struct cpu *c)
 {
 	an_mem_free(c->shared->alloc, t->threads);
 	an_mem_free(c->shared->alloc, t->marks);
+	an_mem_free(c->shared->alloc, t->moved);
 }

@@ -34,7 +34,6 @@ enum {
 	MAX_FIELDS = 16,
 	MAX_THREADS = 4096,
 	MAX_LOADS = 60 * 1000,
-	MAX_RANGES = 60 * 1000,
 	MAX_SAMPLES = 20 * 1000,
 	MAX_NAMES = 2000,
 	MAX_PLACES = 2000,
@@ -57,7 +56,6 @@ static struct analyzer *jit_free(struct analyzer *a)
 	an_mem_free(al, a->j.loads);
 	an_mem_free(al, a->j.dynamic);
 	an_mem_free(al, a->j.places);
-	an_mem_free(al, a->j.ranges);
 	an_mem_free(al, a->j.samples);
 	an_mem_free(al, a->j.threads);
 	nt_idmap_done(&a->j.by_dynamic);
@@ -206,27 +204,6 @@ static enum nt_status keep_load(struct jit *j, const struct jit_load *load)
 	return NT_OK;
 }
 
-static enum nt_status keep_range(struct jit *j, uint64_t start, uint64_t size, enum an_tier tier)
-{
-	struct jit_range *ranges;
-
-	if (!an_tier_is_quick(tier))
-		return NT_OK;
-	if (!size || size > UINT64_MAX - start)
-		return NT_OK;
-	if (j->range_count >= MAX_RANGES) {
-		j->ranges_dropped++;
-		return NT_OK;
-	}
-	ranges = an_mem_grow(j->shared->alloc, j->ranges, &j->range_cap, j->range_count + 1,
-			     sizeof(*ranges));
-	if (!ranges)
-		return NT_ENOMEM;
-	j->ranges = ranges;
-	ranges[j->range_count++] = (struct jit_range){ start, start + size };
-	return NT_OK;
-}
-
 /* "Gen123" and "Gen124" are both "Gen#". */
 static void fold_digits(char *text)
 {
@@ -370,8 +347,7 @@ static enum nt_status on_compiled(struct jit *j, const struct nt_event *ev,
 	if (flags & FLAG_DYNAMIC)
 		return on_dynamic(j, ev, nt_value_find(v, n, "MethodName"),
 				  load.timed ? &open : NULL, load.jit_ns);
-	st = keep_range(j, address, load.code_bytes, load.tier);
-	return st == NT_OK ? keep_load(j, &load) : st;
+	return keep_load(j, &load);
 }
 
 static enum nt_status on_load(struct jit *j, const struct nt_event *ev)
@@ -402,8 +378,7 @@ static enum nt_status on_unload(struct jit *j, const struct nt_event *ev)
 	if (!(flags & FLAG_JITTED))
 		return NT_OK;
 	j->rejected_before += (flags & FLAG_REJECTED) != 0;
-	return keep_range(j, nt_value_u64(v, n, "MethodStartAddress", 0),
-			  nt_value_u64(v, n, "MethodSize", 0), an_tier_of_flags(flags));
+	return NT_OK;
 }
 
 /* --- everything else --- */

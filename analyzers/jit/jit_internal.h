@@ -27,11 +27,6 @@ struct jit_load {
 	bool rejected; /* its precompiled code could not be used */
 };
 
-/* Code that is not optimised, for looking up samples. */
-struct jit_range {
-	uint64_t start, end;
-};
-
 /* Running samples by the address of the leaf. */
 struct jit_sample {
 	uint64_t address;
@@ -104,9 +99,6 @@ struct jit {
 	size_t place_count, place_cap;
 	struct nt_idmap by_place;
 	/* samples in code that is not optimised */
-	struct jit_range *ranges;
-	size_t range_count, range_cap;
-	uint64_t ranges_dropped;
 	struct jit_sample *samples;
 	size_t sample_count, sample_cap;
 	struct nt_idmap by_address;

@@ -52,40 +52,14 @@ static enum nt_status add_load(struct jit_rows *r, const struct jit *j, const st
 	return NT_OK;
 }
 
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct jit_range *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start > y->start ? 1 : -1;
-	return (x->end > y->end) - (x->end < y->end);
-}
-
-static bool is_slow(const struct jit *j, uint64_t address)
-{
-	size_t low = 0, high = j->range_count;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (j->ranges[mid].start <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low && address < j->ranges[low - 1].end;
-}
-
 static enum nt_status add_samples(struct jit_rows *r, struct jit *j)
 {
-	if (j->range_count)
-		qsort(j->ranges, j->range_count, sizeof(*j->ranges), compare_ranges);
 	for (size_t i = 0; i < j->sample_count; i++) {
 		const struct jit_sample *s = &j->samples[i];
 		struct jit_row *row;
 		enum nt_status st;
 
-		if (!is_slow(j, s->address))
+		if (!an_tier_is_quick(an_methods_tier(j->shared->methods, s->address, s->epoch)))
 			continue;
 		st = find_row(r, j, s->address, s->epoch, &row);
 		if (st < 0)

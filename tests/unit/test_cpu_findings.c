@@ -269,6 +269,21 @@ static void hot_code_that_was_never_optimized(void **state)
 	begin(); /* optimized */
 	samples(1, 200, HOT, MANAGED);
 	assert_false(found("cpu.hot-tier0"));
+	/* Stopped in an optimized call that it waits in: it is not its code that runs. */
+	begin();
+	for (unsigned i = 0; i < 200; i++) {
+		play_stack(&p, 2, (uint64_t)SLEEP, (uint64_t)TIER0 + 8);
+		play_sample(&p, 1, i, MANAGED);
+	}
+	finish(100000);
+	assert_false(play_finds(&p, "cpu.hot-tier0"));
+	assert_int_equal(an_get_u64(play_find(&p, "cpu.methods", "method", "Shop.Slow.Loop"),
+				    "exclusive_on_cpu", 0),
+			 200);
+	assert_int_equal(
+		an_get(play_find(&p, "cpu.methods", "method", "Shop.Slow.Loop"), "tier")->kind,
+		AN_NULL);
+	play_end(&p);
 }
 
 static bool runtime_work(const char *id, const char *thread, const char *file, const char *name,
