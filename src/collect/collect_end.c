@@ -265,31 +265,35 @@ static void on_report(void *ctx, const struct an_value *root)
  * As long as the report has it: a session begins before the runtime has answered, by up to half a
  * second in a program that was never traced before, and its stop takes a while to arrive.
  */
-static void format_recorded(double seconds, int64_t observed_ns, char *buf, size_t size)
+static void format_recorded(const struct collect_facts *facts, int64_t observed_ns, char *buf,
+			    size_t size)
 {
+	uint64_t stop = facts->stop_ns ? facts->stop_ns : facts->end_ns;
+	double seconds = (double)(stop - facts->start_ns) / 1e9;
 	double observed = (double)observed_ns / 1e9;
 
 	if (observed_ns <= 0 || (observed - seconds < 0.1 && seconds - observed < 0.1))
 		snprintf(buf, size, "%.1f s", seconds);
 	else
-		snprintf(buf, size, "%.1f s (%.1f s from its answer to our stop)", observed,
-			 seconds);
+		snprintf(buf, size, "%.1f s (%.1f s from its answer to %s)", observed, seconds,
+			 facts->stop_ns ? "our stop" : "its end");
 }
 
 static void say_summary(const struct collect_settings *s, const struct collect_facts *facts,
 			const struct analysis *a, const struct nt_decoder *d)
 {
 	const struct nt_stats *stats = nt_decoder_borrow_stats(d);
-	uint64_t stop = facts->stop_ns ? facts->stop_ns : facts->end_ns;
 	char bytes[32], recorded[96], rundown[64] = ""; /* there is none unless we stop it */
 
 	if (s->quiet)
 		return;
-	format_recorded((double)(stop - facts->start_ns) / 1e9, analysis_observed_ns(a), recorded,
-			sizeof(recorded));
+	format_recorded(facts, analysis_observed_ns(a), recorded, sizeof(recorded));
 	if (facts->stop_ns)
-		snprintf(rundown, sizeof(rundown), ", then %.1f s until the end of the rundown",
-			 (double)(facts->end_ns - stop) / 1e9);
+		snprintf(rundown, sizeof(rundown), ", then %.1f s %s",
+			 (double)(facts->end_ns - facts->stop_ns) / 1e9,
+			 facts->end.why == SESSION_ENDED && !facts->forced
+				 ? "until the end of the rundown"
+				 : "that did not bring the rundown to its end");
 	log_info("recorded %s%s; %s, %" PRIu64 " events, %" PRIu64 " lost", recorded, rundown,
 		 collect_format_bytes(stats->bytes, bytes, sizeof(bytes)), stats->events,
 		 stats->lost);

@@ -455,7 +455,7 @@ void session_describe(const struct session_end *end, char *buf, size_t size)
 		snprintf(buf, size, "out of memory");
 		break;
 	case SESSION_BAD_REQUEST:
-		snprintf(buf, size, "the providers do not fit into a request");
+		snprintf(buf, size, "the providers do not fit into a request, or are not UTF-8");
 		break;
 	}
 }
