@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "src/base/command.h"
@@ -41,8 +42,13 @@ static double noise(void)
 	return (uniform() + uniform() + uniform() + uniform() - 2) * 1.7;
 }
 
-/* slow_since: from then on the method Shop.Price.Sum takes twice the time; 0: never. */
-static void simulate(const char *process, int64_t slow_since)
+/* What happens in those weeks, each from a moment on; 0: never. */
+struct story {
+	int64_t slow_since; /* the method Shop.Price.Sum takes twice the time */
+	int64_t summer_since; /* clocks go forward: people come an hour earlier, by UTC */
+};
+
+static void simulate(const char *process, struct story story)
 {
 	static char names[METHODS][32], metric_names[METRICS][32];
 
@@ -53,7 +59,8 @@ static void simulate(const char *process, int64_t slow_since)
 		snprintf(metric_names[m], sizeof(metric_names[m]), "gc.number%d", m);
 	for (int i = 0; i < DAYS * A_DAY; i++) {
 		int64_t t = begin_ms + i * HOUR;
-		double busy = 1 + 0.5 * sin(6.283185307 * (i % A_DAY) / A_DAY);
+		bool summer = story.summer_since && t >= story.summer_since;
+		double busy = 1 + 0.5 * sin(6.283185307 * ((i + summer) % A_DAY) / A_DAY);
 		struct store_method methods[METHODS];
 		struct store_metric metrics[METRICS + 1] = { { "cpu.samples", 100 } };
 		struct store_sample p = { .time_ms = t,
@@ -69,7 +76,7 @@ static void simulate(const char *process, int64_t slow_since)
 		for (int m = 0; m < METHODS; m++) {
 			double v = busy * (4 + m) * (1 + 0.1 * noise());
 
-			if (m == 3 && slow_since && t >= slow_since)
+			if (m == 3 && story.slow_since && t >= story.slow_since)
 				v *= 2;
 			methods[m] = (struct store_method){ names[m], v, v };
 		}
@@ -153,8 +160,8 @@ static void test_planted(void **state)
 	char *text;
 
 	(void)state;
-	simulate("Shop", wednesday);
-	simulate("Other", 0);
+	simulate("Shop", (struct story){ .slow_since = wednesday });
+	simulate("Other", (struct story){ 0 });
 	text = say(history_regressions, &job);
 	assert_int_equal(count_of(text, "\"direction\""), 1);
 	assert_non_null(strstr(text, "\"name\": \"Shop\""));
@@ -179,7 +186,7 @@ static void test_nothing(void **state)
 	char *text;
 
 	(void)state;
-	simulate("Shop", 0);
+	simulate("Shop", (struct story){ 0 });
 	text = say(history_regressions, &job);
 	assert_non_null(strstr(text, "nothing has changed"));
 	assert_non_null(strstr(text, "24 series looked at"));
@@ -192,6 +199,35 @@ static void test_nothing(void **state)
 	free(text);
 }
 
+/* What only the clock of the people changes is no change of the program; and days are those of UTC
+ * wherever the machine is. */
+static void test_summer_time(void **state)
+{
+	struct history_job job = { .format = HISTORY_TEXT,
+				   .filter = { .begin_ms = INT64_MIN },
+				   .span_ms = 7 * DAY,
+				   .split_ms = now_ms - 7 * DAY };
+	char *text;
+
+	(void)state;
+	assert_int_equal(setenv("TZ", "Europe/Berlin", 1), 0);
+	tzset();
+	simulate("Shop", (struct story){ .summer_since = begin_ms + 6 * DAY + HOUR });
+	simulate("Other", (struct story){ .summer_since = begin_ms + 7 * DAY });
+	text = say(history_regressions, &job);
+	assert_non_null(strstr(text, "nothing has changed"));
+	assert_non_null(strstr(text, "Mon 2026-11-09 00:00"));
+	free(text);
+	simulate("Cart", (struct story){ .summer_since = begin_ms + 6 * DAY + HOUR,
+					 .slow_since = begin_ms + 9 * DAY });
+	text = say(history_regressions, &job);
+	assert_non_null(strstr(text, "Cart: method Shop.Price.Sum since Wed 2026-11-11"));
+	assert_int_equal(count_of(text, " times as much"), 1);
+	free(text);
+	unsetenv("TZ");
+	tzset();
+}
+
 static void test_trend(void **state)
 {
 	struct history_job job = { .format = HISTORY_TEXT,
@@ -201,7 +237,7 @@ static void test_trend(void **state)
 	char *text;
 
 	(void)state;
-	simulate("Shop", begin_ms + 7 * DAY);
+	simulate("Shop", (struct story){ .slow_since = begin_ms + 7 * DAY });
 	text = say(history_trend, &job);
 	assert_non_null(strstr(text, "(336 samples)"));
 	assert_non_null(strstr(text, "█"));
@@ -233,7 +269,7 @@ static void test_top(void **state)
 	char *text;
 
 	(void)state;
-	simulate("Shop", 0);
+	simulate("Shop", (struct story){ 0 });
 	text = say(history_top, &job);
 	assert_int_equal(count_of(text, "\n"), 3);
 	/* 4 + 11 percent of a processor. */
@@ -249,7 +285,7 @@ static void test_list_and_export(void **state)
 	char *text;
 
 	(void)state;
-	simulate("Shop", 0);
+	simulate("Shop", (struct story){ 0 });
 	assert_true(store_add(store, &odd, &id));
 	text = say(history_list, &job);
 	assert_int_equal(count_of(text, "\"id\""), 25);
@@ -303,8 +339,9 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_planted), TEST(test_nothing),		TEST(test_trend),
-		TEST(test_top),	    TEST(test_list_and_export), cmocka_unit_test(test_when),
+		TEST(test_planted),	     TEST(test_nothing), TEST(test_trend),
+		TEST(test_summer_time),	     TEST(test_top),	 TEST(test_list_and_export),
+		cmocka_unit_test(test_when),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

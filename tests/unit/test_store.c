@@ -221,6 +221,8 @@ static void test_read_only(void **state)
 		chmod(path, 0444);
 		if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
 			_exit(3);
+		if (store_open(dir, STORE_WRITE))
+			_exit(4);
 		s = store_open(dir, STORE_READ);
 		_exit(!s ? 1 : count(s, NULL) == 1 ? 0 : 2);
 	}
