@@ -6,7 +6,7 @@
 fresh_root()
 {
 	local sources
-	sources=$(find /etc/apt/sources.list /etc/apt/sources.list.d -name '*.list' -o -name '*.sources' |
+	sources=$(find /etc/apt/sources.list /etc/apt/sources.list.d -name '*.list' -o -name '*.sources' 2>/dev/null |
 		while read -r file; do grep -qs '[^[:space:]]' "$file" && echo "$file"; done)
 	[ -n "$sources" ] || die "this machine has no package sources"
 	say "making a minimal system in $root"
