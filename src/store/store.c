@@ -302,25 +302,54 @@ static bool make_dir(const char *path)
 	return ok;
 }
 
-/* A folder that others may write to is no place for traces: they could be made to follow links. */
-static bool check_dir(const char *path)
+static bool refuse_dir(const char *path, const char *why)
 {
-	struct stat st;
+	log_error("cannot use the store '%s': %s", path, why);
+	return false;
+}
 
-	if (stat(path, &st) != 0) {
-		log_error("cannot use the store '%s': %s", path, strerror(errno));
+/*
+ * A folder that others may write to, or that is somebody else's, is no place for traces: they could
+ * be made to follow links.
+ */
+static bool check_dir(const struct store *s, const char *path, const struct stat *st)
+{
+	if (!S_ISDIR(st->st_mode))
+		return refuse_dir(path,
+				  S_ISLNK(st->st_mode) ? "it is a link" : "it is not a folder");
+	if (s->mode == STORE_WRITE && st->st_uid != geteuid()) {
+		refuse_dir(path, "it belongs to another user");
+		log_advice("run as that user, or another --store");
 		return false;
 	}
-	if (!S_ISDIR(st.st_mode)) {
-		log_error("cannot use the store '%s': it is not a folder", path);
-		return false;
-	}
-	if (st.st_mode & (S_IWGRP | S_IWOTH)) {
-		log_error("cannot use the store '%s': others may write to it", path);
+	if (st->st_mode & (S_IWGRP | S_IWOTH)) {
+		refuse_dir(path, "others may write to it");
 		log_advice("chmod go-w '%s', or another --store", path);
 		return false;
 	}
 	return true;
+}
+
+/* The folder itself may be a link of the user's. */
+static bool check_store_dir(const struct store *s)
+{
+	struct stat st;
+
+	if (stat(s->dir, &st) != 0)
+		return refuse_dir(s->dir, strerror(errno));
+	return check_dir(s, s->dir, &st);
+}
+
+/* Those in it are ours: files are made and removed in them, and nowhere a link leads. */
+static bool make_own_dir(const struct store *s, const char *path)
+{
+	struct stat st;
+
+	if (!make_dir(path))
+		return false;
+	if (lstat(path, &st) != 0)
+		return refuse_dir(path, strerror(errno));
+	return check_dir(s, path, &st);
 }
 
 /* SQLite gives its other files the mode of this one. */
@@ -387,14 +416,14 @@ static bool open_in(struct store *s)
 
 	if (s->mode == STORE_WRITE && !make_dir(s->dir))
 		return false;
-	if (!check_dir(s->dir))
+	if (!check_store_dir(s))
 		return false;
 	s->traces = join(s->dir, "traces");
 	s->locks = join(s->dir, "lock");
 	path = join(s->dir, DATABASE);
 	ok = s->traces && s->locks && path;
 	if (ok && s->mode == STORE_WRITE)
-		ok = make_dir(s->traces) && make_dir(s->locks) && make_database(path);
+		ok = make_own_dir(s, s->traces) && make_own_dir(s, s->locks) && make_database(path);
 	ok = ok && open_database(s, path);
 	free(path);
 	return ok;

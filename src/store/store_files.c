@@ -179,19 +179,32 @@ static bool is_being_written(int folder, const char *name, int *ret_fd)
 	return busy;
 }
 
+/* Names that runs of ours give: X.nettrace.zst, and X.nettrace.zst.abcdef.part while it is written.
+ * Other files are somebody's, wherever they come from. */
+static bool is_trace_name(const char *name, bool *ret_part)
+{
+	static const char trace[] = ".nettrace.zst", part[] = ".abcdef.part";
+	const char *at = strstr(name, trace), *rest = at ? at + strlen(trace) : "";
+
+	*ret_part = *rest != 0;
+	if (!at || *name == '.')
+		return false;
+	return !*rest || (strlen(rest) == strlen(part) && *rest == '.' &&
+			  strcmp(rest + strlen(".abcdef"), ".part") == 0);
+}
+
 /* Whether a file that no sample names may go. */
 static bool is_left_over(int folder, const char *name, int *ret_fd)
 {
-	static const char end[] = ".part";
-	size_t len = strlen(name);
 	time_t now = time(NULL);
 	struct stat st;
+	bool part;
 
 	*ret_fd = -1;
-	if (name[0] == '.' || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+	if (!is_trace_name(name, &part) || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
 	    !S_ISREG(st.st_mode))
 		return false;
-	if (len >= strlen(end) && strcmp(name + len - strlen(end), end) == 0) {
+	if (part) {
 		if (is_being_written(folder, name, ret_fd))
 			return false;
 		if (*ret_fd >= 0)

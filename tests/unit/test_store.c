@@ -509,6 +509,52 @@ static void test_names_stay_inside(void **state)
 	store_close(s);
 }
 
+/* Where a folder of the store leads elsewhere, nothing is written or removed there. */
+static void test_linked_folders(void **state)
+{
+	static const char *const names[] = { "traces", "lock" };
+	char elsewhere[96], file[128], path[96];
+	struct store *s;
+	struct stat st;
+
+	(void)state;
+	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", folder);
+	snprintf(file, sizeof(file), "%s/old.nettrace.zst", elsewhere);
+	assert_int_equal(mkdir(elsewhere, 0700), 0);
+	assert_int_equal(close(open(file, O_CREAT | O_WRONLY, 0600)), 0);
+	for (size_t i = 0; i < 2; i++) {
+		store_close(store_open(dir, STORE_WRITE));
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		assert_int_equal(rmdir(path), 0);
+		assert_int_equal(symlink(elsewhere, path), 0);
+		assert_null(store_open(dir, STORE_WRITE));
+		assert_int_equal(unlink(path), 0);
+		assert_int_equal(mkdir(path, 0700), 0);
+		assert_int_equal(chmod(path, 0777), 0); /* others could link there */
+		assert_null(store_open(dir, STORE_WRITE));
+		if (geteuid() == 0) {
+			assert_int_equal(chmod(path, 0700), 0);
+			assert_int_equal(chown(path, 65534, 65534), 0);
+			assert_null(store_open(dir, STORE_WRITE));
+		}
+		assert_int_equal(rmdir(path), 0);
+	}
+	assert_int_equal(stat(file, &st), 0);
+	/* The whole store behind a link of the user's is fine, somebody else's store is not. */
+	snprintf(path, sizeof(path), "%s/link", folder);
+	assert_int_equal(symlink(dir, path), 0);
+	s = store_open(path, STORE_WRITE);
+	assert_non_null(s);
+	store_close(s);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(dir, 65534, 65534), 0);
+		assert_null(store_open(dir, STORE_WRITE));
+		s = store_open(dir, STORE_READ);
+		assert_non_null(s);
+		store_close(s);
+	}
+}
+
 static void test_no_file(void **state)
 {
 	char path[96];
@@ -537,6 +583,15 @@ static int lock(struct store *s, const char *name)
 
 static void test_repair(void **state)
 {
+	/* Of somebody: nothing that we would have made. */
+	static const char *const others[] = { "passwd",
+					      "notes.part",
+					      "a.nettrace",
+					      "a.nettrace.zst.bak",
+					      "a.nettrace.zst.part",
+					      "a.nettrace.zst.abcdefg.part",
+					      "a.zst.abcdef.part",
+					      ".nettrace.zst" };
 	struct store *s = store_open(dir, STORE_WRITE);
 	char path[128];
 	size_t removed;
@@ -553,9 +608,11 @@ static void test_repair(void **state)
 	touch(s, "long-written.nettrace.zst.a1b2c3.part",
 	      3600); /* the target was stopped meanwhile */
 	writer = lock(s, "long-written.nettrace.zst.a1b2c3.part");
-	snprintf(path, sizeof(path), "%s/link.part", store_traces_dir(s));
-	assert_int_equal(symlink("/etc/hostname", path), 0);
-	snprintf(path, sizeof(path), "%s/pipe.part", store_traces_dir(s));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		touch(s, others[i], 3600);
+	snprintf(path, sizeof(path), "%s/link.nettrace.zst.a1b2c3.part", store_traces_dir(s));
+	assert_int_equal(symlink("known", path), 0);
+	snprintf(path, sizeof(path), "%s/pipe.nettrace.zst.a1b2c3.part", store_traces_dir(s));
 	assert_int_equal(mkfifo(path, 0600), 0); /* nobody waits for its writer */
 	snprintf(path, sizeof(path), "%s/vanished", store_traces_dir(s));
 	unlink(path);
@@ -563,7 +620,10 @@ static void test_repair(void **state)
 	assert_int_equal(removed, 3);
 	assert_true(is_there(s, "known") && is_there(s, "to-be-named.nettrace.zst"));
 	assert_true(is_there(s, "long-written.nettrace.zst.a1b2c3.part"));
-	assert_true(is_there(s, "link.part") && is_there(s, "pipe.part")); /* none of ours */
+	assert_true(is_there(s, "link.nettrace.zst.a1b2c3.part"));
+	assert_true(is_there(s, "pipe.nettrace.zst.a1b2c3.part"));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_true(is_there(s, others[i]));
 	assert_true(store_repair(s, &removed));
 	assert_int_equal(removed, 0);
 	close(writer); /* which died */
@@ -609,11 +669,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_round_trip), TEST(test_modes),   TEST(test_missing_and_foreign),
-		TEST(test_read_only),  TEST(test_killed),  TEST(test_two_writers),
-		TEST(test_locks),      TEST(test_series),  TEST(test_top),
-		TEST(test_prune),      TEST(test_repair),  TEST(test_names_stay_inside),
-		TEST(test_no_file),    TEST(test_markers),
+		TEST(test_round_trip), TEST(test_modes),	  TEST(test_missing_and_foreign),
+		TEST(test_read_only),  TEST(test_killed),	  TEST(test_two_writers),
+		TEST(test_locks),      TEST(test_series),	  TEST(test_top),
+		TEST(test_prune),      TEST(test_repair),	  TEST(test_names_stay_inside),
+		TEST(test_no_file),    TEST(test_linked_folders), TEST(test_markers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
