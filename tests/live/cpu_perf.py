@@ -14,9 +14,12 @@ import struct
 import subprocess
 import time
 
-from live import LONG, TARGETS, check, done, events, run, scratch, shop, skip
+from flood import program
+from live import LONG, TARGETS, App, check, done, events, run, scratch, shop, skip
 
-SECONDS = 4
+# LONG is long enough for the tolerances that are promised: 4 points are 3 sigma of 1,350 samples.
+SECONDS = 8 if LONG else 4
+ENOUGH_SECONDS = 3 if LONG else 1
 SYSCALL = {"x86_64": 298, "aarch64": 241}.get(os.uname().machine)
 
 
@@ -50,7 +53,7 @@ def collect(app, path, *args, **more):
         before = cpu_seconds(app.pid)
         r = run("collect", "-p", app.pid, "--duration", "%ds" % seconds, "-o", path, "--force",
                 "--json", "--top", "0", *args, **more)
-        if cpu_seconds(app.pid) - before > 1:
+        if cpu_seconds(app.pid) - before > ENOUGH_SECONDS:
             break
     return r
 
@@ -65,7 +68,7 @@ def threads_are_right(section, who):
     check(busy, who + ": a thread was busy", section["threads"])
     for t in busy:
         sampled = t["samples"] * section["interval_ms"]
-        check(abs(sampled - t["cpu_time_ms"]) <= 0.05 * t["cpu_time_ms"] + 10,
+        check(abs(sampled - t["cpu_time_ms"]) <= 0.05 * t["cpu_time_ms"] + (0 if LONG else 10),
               who + ": samples are CPU time", sampled, t)
 
 
@@ -80,11 +83,11 @@ def cpu(target, folder):
     check(section.get("source") == "perf", target + ": source", section.get("source"))
     check(section.get("samples_unknown") == 0, target + ": nothing is unknown", r)
     samples = section.get("samples") or 1
-    check(samples >= 100, target + ": samples", samples)
+    check(samples >= (1350 if LONG else 100), target + ": samples", samples)
     for name, percent in (("Hot", 60), ("Warm", 30), ("Mild", 10)):
         found = share(section, "Shop.Cpu." + name)
         # On a busy machine there are few samples, and chance is worth more than 4 points.
-        chance = 300 * (percent / 100 * (1 - percent / 100) / samples) ** 0.5
+        chance = 0 if LONG else 300 * (percent / 100 * (1 - percent / 100) / samples) ** 0.5
         check(abs(found - percent) <= max(4, chance), "%s: %s has about %d %%" % (target, name, percent), found,
               section["methods"][:8])
     threads_are_right(section, target)
@@ -132,22 +135,28 @@ def sampler_stays_off(folder):
                   "who waits was not recorded, and that is said", args, r)
 
 
-def idle(folder):
-    """That no sample came is an answer: nothing ran."""
-    path = os.path.join(folder, "idle.nettrace")
-    with shop("net10", "idle") as app:
+def idle(name, app, folder):
+    """That no sample came, or next to none, is an answer: nothing ran."""
+    path = os.path.join(folder, name + ".nettrace")
+    end = time.monotonic() + 30
+    used = 1
+    while used > 0.02 and time.monotonic() < end: # it still compiles what its start needed
+        before = cpu_seconds(app.pid)
         time.sleep(1)
-        r = run("collect", "-p", app.pid, "--duration", "2s", "-o", path, "--json", "--profile", "cpu",
-                "--cpu-source", "perf")
+        used = cpu_seconds(app.pid) - before
+    # That somebody asks makes a runtime compile for a moment (150 ms of ASP.NET Core's).
+    r = run("collect", "-p", app.pid, "--duration", "8s", "-o", path, "--json", "--profile", "cpu",
+            "--cpu-source", "perf")
     report = r.json()
-    if not check(r.code == 0 and report, "idle: recorded", r):
+    if not check(r.code == 0 and report, name + ": recorded", r):
         return
     cpu_section = report["cpu"]
-    check(cpu_section["source"] == "perf" and cpu_section["cpu_time_ms"] <= 100,
-          "idle: an idle CPU view", cpu_section)
+    check(cpu_section["source"] == "perf" and cpu_section["cpu_time_ms"] <= 400,
+          name + ": an idle CPU view", cpu_section)
     ids = [f["id"] for f in report["findings"]]
-    check("cpu.mostly-waiting" in ids and "cpu.hot-method" not in ids, "idle: said", ids)
-    check(run("report", path, "cpu", "--json").json()["cpu"] == cpu_section, "idle: the file says the same")
+    check("cpu.mostly-waiting" in ids and "cpu.hot-method" not in ids, name + ": said", ids)
+    check(run("report", path, "cpu", "--json").json()["cpu"] == cpu_section,
+          name + ": the file says the same")
 
 
 def kernel_names():
@@ -225,6 +234,24 @@ def forbidden(folder):
             check(section.get("source") == "sample-profiler", "it falls back", section.get("source"))
             check(section["methods"][0]["method"] == "Shop.Cpu.Hot", "and is right",
                   section["methods"][:5])
+
+
+def forbidden_default(folder):
+    """In a container that forbids perf_event_open all the rest works, without being asked to."""
+    path = os.path.join(folder, "default.nettrace")
+    with shop("net10", "mixed") as app:
+        r = collect(app, path, preexec_fn=forbid(errno.EPERM))
+    report = r.json()
+    if not check(r.code == 0 and report, "without perf: recorded", r):
+        return
+    check(r.err.count("CPU samples are the runtime's") == 1, "without perf: one line says so", r.err)
+    check(report["cpu"]["source"] == "sample-profiler" and report["cpu"]["samples_on_cpu"] > 100,
+          "without perf: CPU", report["cpu"]["samples"])
+    check(report["gc"]["count"] > 0 and report["gc"]["pause_total_ms"] > 0, "without perf: collections",
+          report["gc"]["count"])
+    check(report["locks"]["count"] > 0, "without perf: locks", report["locks"]["count"])
+    check(report["exceptions"] is not None and report["trace"]["complete"], "without perf: the trace is whole",
+          report["trace"])
 
 
 def maps(kind, folder):
@@ -308,7 +335,11 @@ def main():
         sampler_stays_off(folder)
         if not LONG:
             done()
-        idle(folder)
+        with shop("net10", "idle") as app:
+            idle("idle", app, folder)
+        with App([program("web", "Web")]) as app: # ASP.NET Core, which serves nobody
+            idle("web", app, folder)
+        forbidden_default(folder)
         kernel_frames(folder)
         default(folder)
         maps(3, folder)  # perf map
