@@ -7,6 +7,9 @@
  * whoever is traced and are taken for hostile: they are read, not mapped, so that one that shrinks
  * is an error and no signal, and nothing is larger than the limits here.
  *
+ * Not read: symbols packed inside the file (.gnu_debugdata, which is xz), and names of C++ stay as
+ * the linker has them.
+ *
  * Built without libelf, nothing has a name.
  */
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -276,6 +277,130 @@ static void another_build_has_other_names(void **state)
 	perf_files_done(&files);
 }
 
+/* --- names that are in a file of their own --- */
+
+static Elf64_Shdr *section_of(uint8_t *bytes, const char *name)
+{
+	Elf64_Ehdr *header = (Elf64_Ehdr *)(void *)bytes;
+	Elf64_Shdr *all = (Elf64_Shdr *)(void *)(bytes + header->e_shoff);
+	const char *names = (const char *)bytes + all[header->e_shstrndx].sh_offset;
+
+	for (unsigned i = 1; i < header->e_shnum; i++)
+		if (strcmp(names + all[i].sh_name, name) == 0)
+			return &all[i];
+	fail_msg("there is no section %s", name);
+	return NULL;
+}
+
+/* Takes away the symbols; link: the name of the file that has them, NULL: none. */
+static void strip(uint8_t *bytes, const char *link)
+{
+	Elf64_Ehdr *header = (Elf64_Ehdr *)(void *)bytes;
+	Elf64_Shdr *all = (Elf64_Shdr *)(void *)(bytes + header->e_shoff);
+	Elf64_Shdr *comment = section_of(bytes, ".comment");
+
+	section_of(bytes, ".symtab")->sh_type = SHT_PROGBITS;
+	if (!link)
+		return;
+	memcpy(bytes + comment->sh_offset, link, strlen(link) + 1);
+	memcpy(bytes + all[header->e_shstrndx].sh_offset + comment->sh_name, ".gnu_debuglink",
+	       sizeof(".gnu_debuglink"));
+}
+
+static void write_under(const char *root, const char *path, const uint8_t *bytes, size_t len)
+{
+	char full[512];
+	int fd;
+
+	snprintf(full, sizeof(full), "%s%s", root, path);
+	for (char *p = full + strlen(root) + 1; (p = strchr(p, '/')); *p++ = '/') {
+		*p = '\0';
+		mkdir(full, 0700);
+	}
+	fd = open(full, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, len), (ssize_t)len);
+	close(fd);
+}
+
+/* With the folders above it that are empty then. */
+static void remove_under(const char *root, const char *path)
+{
+	char full[512];
+
+	snprintf(full, sizeof(full), "%s%s", root, path);
+	unlink(full);
+	for (char *p; (p = strrchr(full, '/')) && (size_t)(p - full) > strlen(root);) {
+		*p = '\0';
+		if (rmdir(full) != 0)
+			return;
+	}
+}
+
+/* In the root of the process, which is not ours: where its debug files are. */
+static bool finds_names(const char *debug, const char *link, bool same_build)
+{
+	char dir[] = "/tmp/drd-debug-XXXXXX", file[] = "/app/lib.so";
+	struct perf_files self, files = { .root = -1 };
+	struct perf_file_map map;
+	struct elf_symbol found = { 0 };
+	struct elf_symbols *s;
+	size_t len;
+	uint8_t *bytes = read_self(&len);
+	Elf64_Shdr *note = section_of(bytes, ".note.gnu.build-id");
+	bool yes;
+
+	assert_non_null(mkdtemp(dir));
+	perf_files_init(&self, (int32_t)getpid());
+	map = map_of_it(&self);
+	if (!same_build)
+		bytes[note->sh_offset + note->sh_size - 1] ^= 1;
+	write_under(dir, debug, bytes, len);
+	if (!same_build)
+		bytes[note->sh_offset + note->sh_size - 1] ^= 1;
+	strip(bytes, link);
+	write_under(dir, file, bytes, len);
+	map.file = file;
+	files.root = open(dir, O_PATH | O_DIRECTORY);
+	s = elf_symbols_open(&files, &map);
+	yes = s && elf_symbols_find(s, address_of_it() - map.start + map.offset, &found) &&
+	      strcmp(found.name, "a_function_with_a_name") == 0;
+	elf_symbols_close(s);
+	perf_files_done(&files);
+	perf_files_done(&self);
+	remove_under(dir, debug);
+	remove_under(dir, file);
+	assert_int_equal(rmdir(dir), 0);
+	free(bytes);
+	return yes;
+}
+
+static void names_in_a_file_of_their_own(void **state)
+{
+	char by_id[128] = "/usr/lib/debug/.build-id/", *p = by_id + strlen(by_id);
+	size_t len;
+	uint8_t *bytes = read_self(&len);
+	Elf64_Shdr *note = section_of(bytes, ".note.gnu.build-id");
+	const uint8_t *id = bytes + note->sh_offset + 16;
+
+	(void)state;
+	p += snprintf(p, 8, "%02x/", id[0]);
+	for (size_t i = 1; i < note->sh_size - 16; i++)
+		p += snprintf(p, 4, "%02x", id[i]);
+	snprintf(p, 8, ".debug");
+	free(bytes);
+	if (!elf_symbols_version())
+		return;
+	assert_true(finds_names(by_id, NULL, true));
+	assert_false(finds_names(by_id, NULL, false)); /* of another build */
+	assert_true(finds_names("/app/lib.debug", "lib.debug", true));
+	assert_true(finds_names("/app/.debug/lib.debug", "lib.debug", true));
+	assert_true(finds_names("/usr/lib/debug/app/lib.debug", "lib.debug", true));
+	assert_false(finds_names("/app/lib.debug", "lib.debug", false));
+	assert_false(finds_names("/app/lib.debug", NULL, true)); /* nothing says so */
+	assert_false(finds_names("/app/lib.debug", "../app/lib.debug", true)); /* no path */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,6 +409,7 @@ int main(void)
 		cmocka_unit_test(names_of_the_kernel_may_be_secret),
 		cmocka_unit_test(cut_and_changed_files),
 		cmocka_unit_test(another_build_has_other_names),
+		cmocka_unit_test(names_in_a_file_of_their_own),
 	};
 
 	return cmocka_run_group_tests_name("perf_names", tests, NULL, NULL);
