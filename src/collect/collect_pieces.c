@@ -21,6 +21,13 @@ struct piece_file {
 	struct trace_file *file;
 	uint64_t taken; /* bytes handed to it */
 	uint64_t since_ns; /* uv_hrtime() when it began */
+	uint64_t number;
+};
+
+/* A whole file. */
+struct kept_file {
+	uint64_t number;
+	char *path;
 };
 
 struct collect_pieces {
@@ -38,7 +45,7 @@ struct collect_pieces {
 	bool full, current_full; /* as told, and of the current file */
 	bool stopping, ending, failed, discard;
 	bool rundown_complete;
-	char **kept; /* names of whole files, oldest first */
+	struct kept_file *kept; /* by number: they need not become whole in that order */
 	size_t kept_count;
 	struct collect_pieces_result result;
 };
@@ -102,18 +109,21 @@ static const struct trace_file_events file_events = { on_full, on_ready, on_fail
 
 static void remove_oldest(struct collect_pieces *p)
 {
-	if (unlink(p->kept[0]) != 0 && errno != ENOENT)
-		log_warn("cannot remove '%s': %s", p->kept[0], strerror(errno));
-	free(p->kept[0]);
+	char *path = p->kept[0].path;
+
+	if (unlink(path) != 0 && errno != ENOENT)
+		log_warn("cannot remove '%s': %s", path, strerror(errno));
+	free(path);
 	p->kept_count--;
 	memmove(p->kept, p->kept + 1, p->kept_count * sizeof(*p->kept));
 	p->result.removed++;
 }
 
-static void keep_file(struct collect_pieces *p, const char *path)
+static void keep_file(struct collect_pieces *p, uint64_t number, const char *path)
 {
-	char **kept = reallocarray(p->kept, p->kept_count + 1, sizeof(*kept));
+	struct kept_file *kept = reallocarray(p->kept, p->kept_count + 1, sizeof(*kept));
 	char *copy = strdup(path);
+	size_t at = p->kept_count;
 
 	if (kept)
 		p->kept = kept;
@@ -122,7 +132,10 @@ static void keep_file(struct collect_pieces *p, const char *path)
 		free(copy);
 		return;
 	}
-	kept[p->kept_count++] = copy;
+	for (; at > 0 && kept[at - 1].number > number; at--)
+		kept[at] = kept[at - 1];
+	kept[at] = (struct kept_file){ .number = number, .path = copy };
+	p->kept_count++;
 	while (p->kept_count > (p->discard ? 0 : p->config.keep))
 		remove_oldest(p);
 }
@@ -133,6 +146,7 @@ static void on_file_done(void *ctx, const struct trace_file_result *r)
 {
 	struct piece_file *f = ctx;
 	struct collect_pieces *p = f->owner;
+	uint64_t number = f->number;
 
 	free(f);
 	p->finishing--;
@@ -144,7 +158,7 @@ static void on_file_done(void *ctx, const struct trace_file_result *r)
 		fail(p, r->error);
 	if (r->path) {
 		p->result.pieces++;
-		keep_file(p, r->path);
+		keep_file(p, number, r->path);
 	}
 	tell_full(p);
 	if (p->ending && p->finishing == 0 && !p->current)
@@ -161,6 +175,7 @@ static bool open_next(struct collect_pieces *p, uint64_t number)
 
 	if (f && path) {
 		f->owner = p;
+		f->number = number;
 		f->since_ns = uv_hrtime();
 		config.path = path;
 		f->file = trace_file_open(p->loop, &config, &file_events, f);
@@ -292,7 +307,7 @@ static void release(struct collect_pieces *p)
 	pieces_free(p->pieces);
 	nt_decoder_free(p->decoder);
 	for (size_t i = 0; i < p->kept_count; i++)
-		free(p->kept[i]);
+		free(p->kept[i].path);
 	free(p->kept);
 	free(p->path);
 	free(p);
@@ -301,7 +316,7 @@ static void release(struct collect_pieces *p)
 static void all_done(struct collect_pieces *p)
 {
 	if (p->kept_count > 0)
-		p->result.file.path = p->kept[p->kept_count - 1];
+		p->result.file.path = p->kept[p->kept_count - 1].path;
 	p->result.unnamed = pieces_dropped(p->pieces);
 	p->done(p->done_ctx, &p->result);
 	release(p);

@@ -242,6 +242,19 @@ static void add_trailer(void *ctx, struct trace_file *file, uint64_t since_ns)
 	nt_trailer_done(&t);
 }
 
+/* Every second file takes long to be written to its end: the next one is whole before it. */
+static void add_long_trailer(void *ctx, struct trace_file *file, uint64_t since_ns)
+{
+	struct job *j = ctx;
+	size_t len = j->trailers++ % 2 ? 1 : 32 << 20;
+	uint8_t *bytes = calloc(1, len);
+
+	(void)since_ns;
+	assert_non_null(bytes);
+	assert_true(trace_file_trailer(file, bytes, len));
+	free(bytes);
+}
+
 /* Each has its own, behind a whole trace. */
 static void every_piece_has_its_trailer(void **state)
 {
@@ -297,6 +310,27 @@ static void only_the_latest_are_kept(void **state)
 	snprintf(last, sizeof(last), "a.%04u.nettrace", (unsigned)j->result.pieces);
 	exists(j, last, true);
 	assert_non_null(strstr(j->result_path, last));
+}
+
+/* Whole in another order than they were begun in. */
+static void latest_by_number(void **state)
+{
+	struct job *j = *state;
+	struct collect_pieces *p;
+	char name[64] = "";
+
+	j->config.keep = 2;
+	j->config.ending = add_long_trailer;
+	p = collect_pieces_open(&j->loop, &j->config, &file_events, j);
+	assert_non_null(p);
+	write_all(j, p, trace, trace_bytes);
+	end(j, p);
+	assert_true(j->result.pieces > 3);
+	for (unsigned i = 1; i <= j->result.pieces; i++) {
+		snprintf(name, sizeof(name), "a.%04u.nettrace", i);
+		exists(j, name, i + 2 > j->result.pieces);
+	}
+	assert_non_null(strstr(j->result_path, name));
 }
 
 /* A target that is killed: the last piece is closed all the same. */
@@ -453,6 +487,7 @@ int main(void)
 		JOB(every_piece_is_a_trace),
 		JOB(every_piece_has_its_trailer),
 		JOB(only_the_latest_are_kept),
+		JOB(latest_by_number),
 		JOB(a_cut_stream),
 		JOB(nothing_is_left_of_what_is_not_wanted),
 		JOB(nothing_came),
