@@ -107,6 +107,7 @@ struct an_shared {
 	int64_t last_live_ns; /* last event that is not rundown */
 	int64_t rundown_ns; /* first rundown event: the session was stopped just before */
 	bool have_events, have_live, have_rundown;
+	bool not_counted; /* the event at hand; see an_engine_count() */
 	uint64_t lost; /* events lost by the writer so far */
 	struct an_runtime runtime;
 	const struct an_cpu_time *cpu_time; /* NULL: not measured */
@@ -228,6 +229,11 @@ struct an_engine *an_engine_free(struct an_engine *e); /* returns NULL */
 extern const struct nt_sink an_engine_sink;
 /* Flags for the decoder (NT_TIME_ORDER, NT_SKIP_STACKS), by what the classes need. */
 unsigned an_engine_flags(const struct an_engine *e);
+/*
+ * Whether section trace counts the events from now on (it does).  What they say of the trace
+ * itself, its process and how long it is, is taken from all of them.
+ */
+void an_engine_count(struct an_engine *e, bool counted);
 /*
  * Events that were not asked for but came all the same: only counted as part of the trace.  Before
  * the first byte is pushed.

@@ -89,6 +89,11 @@ unsigned an_engine_flags(const struct an_engine *e)
 	       (e->needs & AN_NEED_STACKS ? 0 : (unsigned)NT_SKIP_STACKS);
 }
 
+void an_engine_count(struct an_engine *e, bool counted)
+{
+	e->shared.not_counted = !counted;
+}
+
 void an_engine_ignore(struct an_engine *e, bool (*ignored)(void *ctx, const struct nt_event_def *d),
 		      void *ctx)
 {

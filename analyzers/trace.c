@@ -36,6 +36,7 @@ enum { COMMAND_LINE, OS, ARCH, TEXTS };
 struct analyzer {
 	struct an_shared *shared;
 	uint64_t events;
+	int64_t first_ns, last_ns; /* of those */
 	struct kind *kinds; /* by index of the definition */
 	size_t kind_cap;
 	struct thread *threads;
@@ -126,11 +127,27 @@ static enum nt_status on_process_info(struct analyzer *a, const struct nt_event 
 	return st;
 }
 
+static void note_time(struct analyzer *a, int64_t time_ns)
+{
+	if (!a->events || time_ns < a->first_ns)
+		a->first_ns = time_ns;
+	if (!a->events || time_ns > a->last_ns)
+		a->last_ns = time_ns;
+}
+
 static enum nt_status trace_event(struct analyzer *a, const struct nt_event *ev)
 {
 	size_t k = ev->def->index;
 	struct kind *kinds;
 
+	if (ev->def->provider_id == NT_PROV_EVENTPIPE && ev->def->event_id == PROCESS_INFO) {
+		enum nt_status st = on_process_info(a, ev);
+
+		if (st < 0)
+			return st;
+	}
+	if (a->shared->not_counted)
+		return NT_OK;
 	if (k >= a->kind_cap) {
 		kinds = an_mem_grow(a->shared->alloc, a->kinds, &a->kind_cap, k + 1,
 				    sizeof(*kinds));
@@ -140,13 +157,8 @@ static enum nt_status trace_event(struct analyzer *a, const struct nt_event *ev)
 	}
 	a->kinds[k].def = ev->def;
 	a->kinds[k].count++;
+	note_time(a, ev->time_ns);
 	a->events++;
-	if (ev->def->provider_id == NT_PROV_EVENTPIPE && ev->def->event_id == PROCESS_INFO) {
-		enum nt_status st = on_process_info(a, ev);
-
-		if (st < 0)
-			return st;
-	}
 	if (a->last < a->thread_count && a->threads[a->last].id == ev->thread_id) {
 		a->threads[a->last].count++;
 		return NT_OK;
@@ -364,8 +376,8 @@ static enum nt_status trace_report(struct analyzer *a, struct an_report *out)
 		an_add_null(v, "truncated_at");
 	st = add_counts(a, out, v);
 	add_threads(a, out, v);
-	add_ms(v, "first_event_ms", s->have_events, s->first_ns);
-	add_ms(v, "last_event_ms", s->have_events, s->last_ns);
+	add_ms(v, "first_event_ms", a->events > 0, a->first_ns);
+	add_ms(v, "last_event_ms", a->events > 0, a->last_ns);
 	return st;
 }
 

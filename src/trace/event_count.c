@@ -105,7 +105,8 @@ static enum nt_status on_event(void *ctx, const struct nt_event *ev)
 	if (c->filter)
 		st = event_filter_match(c->filter, ev, &match);
 
-	return st == NT_OK && match ? an_engine_sink.event(c->engine, ev) : st;
+	an_engine_count(c->engine, match);
+	return st == NT_OK ? an_engine_sink.event(c->engine, ev) : st;
 }
 
 static enum nt_status on_point(void *ctx, int64_t time_ns)

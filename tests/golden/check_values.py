@@ -229,6 +229,23 @@ def check_gc(program):
               r["gc"]["allocated_bytes"])
 
 
+def check_count(program):
+    """A filter chooses what is counted; what the trace is does not depend on it."""
+    counted = {"events", "counts", "events_by_thread", "first_event_ms", "last_event_ms"}
+    for name in ("gc-net10", "stuck-net31", "gc-aot10"):
+        path = find(name)
+        if not path:
+            continue
+        all_, some = (json.loads(subprocess.run(
+            [program, "events", "--count", "--json", path, *args], capture_output=True, text=True,
+            check=True).stdout)["trace"] for args in ((), ("--provider", "*EventPipe")))
+        for key in all_.keys() - counted:
+            check(f"{name}, filtered: {key}", some[key] == all_[key], (some[key], all_[key]))
+        kept = {k: n for k, n in all_["counts"].items() if "EventPipe/" in k}
+        check(f"{name}, filtered: counts", some["counts"] == kept and kept, some["counts"])
+        check(f"{name}, filtered: events", some["events"] == sum(kept.values()), some["events"])
+
+
 def main():
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
@@ -240,6 +257,7 @@ def main():
     check_waits(program)
     check_idle(program)
     check_gc(program)
+    check_count(program)
     for fault in faults:
         print("wrong: " + fault)
     print("all right" if not faults else f"{len(faults)} wrong")

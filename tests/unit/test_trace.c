@@ -70,6 +70,26 @@ static void events_are_counted_by_kind_and_thread(void **state)
 	play_end(&p);
 }
 
+/* What is not asked for still says how long the trace is. */
+static void events_that_are_not_counted(void **state)
+{
+	begin();
+	(void)state;
+	an_engine_count(p.engine, false);
+	play_event(&p, NT_PROV_RUNTIME, 10, 4, 100, 1, NULL);
+	an_engine_count(p.engine, true);
+	play_event(&p, NT_PROV_RUNTIME, 11, 1, 200, 2, NULL);
+	an_engine_count(p.engine, false);
+	play_event(&p, NT_PROV_RUNTIME, 10, 4, 100, 30, NULL);
+	assert_int_equal(number("trace.events"), 1);
+	assert_int_equal(an_get(play_report(&p), "trace.counts")->count, 1);
+	assert_int_equal(an_get(play_report(&p), "trace.events_by_thread")->count, 1);
+	assert_true(an_get_f64(play_report(&p), "trace.first_event_ms", 0) == 2);
+	assert_true(an_get_f64(play_report(&p), "trace.last_event_ms", 0) == 2);
+	assert_true(an_get_f64(play_report(&p), "trace.duration_ms", 0) == 30);
+	play_end(&p);
+}
+
 /* Two definitions of one kind, as in files that hold several sessions. */
 static void equal_kinds_are_one_member(void **state)
 {
@@ -274,6 +294,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(events_are_counted_by_kind_and_thread),
+		cmocka_unit_test(events_that_are_not_counted),
 		cmocka_unit_test(equal_kinds_are_one_member),
 		cmocka_unit_test(very_many_threads_are_bounded),
 		cmocka_unit_test(the_header_is_shown),
