@@ -144,6 +144,36 @@ def stopped(target):
         check(len({r["time"] for r in mine}) == len(mine), "stopped: times of " + name, mine)
 
 
+SILENT = {"CPU (view: cpu)": "cpu", "GARBAGE COLLECTION": "gc", "ALLOCATIONS": "alloc",
+          "TASKS": "tasks", "THREAD POOL": "threadpool", "THREADS": "threads",
+          "EXCEPTIONS": "exceptions", "JIT AND LOADER": "jit"}
+
+
+def nothing_else(target):
+    """Of a trace with only counters, or only a program's own events, nothing is said that it cannot
+    know: no 0, no idle process."""
+    asked = {"counters": "System.Runtime:0:4:EventCounterIntervalSec=1",
+             "own events": "Warehouse-Rich:0xffffffffffffffff:5"}
+    with scratch() as folder, warehouse(target) as app:
+        runs = {what: Running("collect", "-p", app.pid, "--providers", providers, "--duration",
+                              "2s", "-o", os.path.join(folder, what)) for what, providers in
+                asked.items()}
+        texts = {what: r.finish().out for what, r in runs.items()}
+        reports = {what: run("report", os.path.join(folder, what), "--json").json()
+                   for what in asked}
+    for what, text in texts.items():
+        for title, section in SILENT.items():
+            check("\n%s\n  not recorded\n" % title in text, "only %s: %s" % (what, title), text)
+            numbers = {k: v for k, v in (reports[what].get(section) or {}).items()
+                       if v is not None and v is not False and
+                       not isinstance(v, (str, list, dict))}
+            check(not numbers, "only %s: %s in JSON" % (what, section), numbers)
+        said = {f["severity"] for f in reports[what]["findings"]}
+        check(said == {"info"}, "only %s: findings" % what, reports[what]["findings"])
+    check(reports["counters"]["counters"] and not reports["own events"]["counters"],
+          "only counters: they are there")
+
+
 def nothing(target):
     with shop(target, "cpu") as app:
         r = run("counters", "collect", "-p", app.pid, "--counters", "No.Such.Meter", "--duration",
@@ -157,5 +187,6 @@ for name in ("net31", "net8", "net9", "net10", "net11") if LONG else ("net31", "
     readings(name)
 killed("net10")
 stopped("net10")
+nothing_else("net10")
 nothing("net10")
 done()
