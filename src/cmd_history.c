@@ -108,7 +108,7 @@ static int find_action(const struct command *cmd, const struct opt_operands *wor
 	if (!*ret)
 		return opt_usage_error(cmd, "'%s' is no action", words->v[0]);
 	most = (*ret)->word ? 2 : 1;
-	if (words->count < most)
+	if (words->count < most || (most == 2 && !*words->v[1]))
 		return opt_usage_error(cmd, "'%s' needs %s behind it", (*ret)->name, (*ret)->word);
 	if (words->count > most)
 		return opt_usage_error(cmd, "'%s' is too much", words->v[most]);
@@ -153,6 +153,10 @@ static int choose_times(const struct command *cmd, const struct history_args *ar
 	code = parse_time(cmd, "since", args->since, job->now_ms, &job->filter.begin_ms);
 	if (code < 0)
 		code = parse_time(cmd, "until", args->until, job->now_ms, &job->filter.end_ms);
+	if (code < 0 && job->filter.end_ms && job->filter.end_ms <= job->filter.begin_ms)
+		return opt_usage_error(cmd, "--until %s is not after %s", args->until,
+				       args->since ? "--since"
+						   : "the last week's begin: give --since");
 	job->span_ms = (args->span_ns ? args->span_ns : 7 * DAY_NS) / 1000000;
 	return code;
 }

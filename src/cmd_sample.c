@@ -16,6 +16,7 @@
 
 #include "src/base/command.h"
 #include "src/base/log.h"
+#include "src/collect/collect_plan.h"
 #include "src/collect/collect_request.h"
 #include "src/collect/profiles.h"
 #include "src/perf/perf_sampler.h"
@@ -263,6 +264,16 @@ static int choose_providers(const struct command *cmd, const struct sample_args 
 	return -1;
 }
 
+static int check_pids(const struct command *cmd, const struct sample_args *args)
+{
+	int code = -1;
+	int32_t pid;
+
+	for (size_t i = 0; code < 0 && i < args->pids.count; i++)
+		code = collect_plan_pid(cmd, args->pids.items[i], &pid);
+	return code;
+}
+
 static int sample(const struct command *cmd, const struct sample_args *args)
 {
 	struct provider_set set = { 0 };
@@ -271,6 +282,8 @@ static int sample(const struct command *cmd, const struct sample_args *args)
 
 	if (!args->all && !args->pids.count && !args->names.count && !args->matches.count)
 		code = opt_usage_error(cmd, "which processes? -n, -p, --match or --all");
+	if (code < 0)
+		code = check_pids(cmd, args);
 	if (code < 0 && args->count && !args->every_ns)
 		code = opt_usage_error(cmd, "--count needs --every");
 	if (code < 0 && args->every_ns && args->jitter_ns >= args->every_ns)

@@ -29,7 +29,7 @@ static int check(const struct command *cmd, const struct collect_wish *w)
 
 /* --- processes that are there --- */
 
-static int parse_pid(const struct command *cmd, const char *text, int32_t *ret)
+int collect_plan_pid(const struct command *cmd, const char *text, int32_t *ret)
 {
 	uint64_t v;
 	const char *why = opt_parse_uint(text, &v);
@@ -72,7 +72,7 @@ static int choose_pids(const struct command *cmd, const struct collect_wish *w,
 		int32_t pid = 0;
 		bool twice = false;
 
-		code = parse_pid(cmd, w->pids->items[i], &pid);
+		code = collect_plan_pid(cmd, w->pids->items[i], &pid);
 		for (size_t k = 0; k < p->target_count; k++)
 			twice = twice || p->targets[k].target.pid == pid;
 		if (code >= 0 || twice)
@@ -104,7 +104,8 @@ static int choose_one(const struct collect_wish *w, struct collect_planned *p)
 static int choose_tree(const struct command *cmd, const struct collect_wish *w,
 		       struct collect_planned *p)
 {
-	int code = w->name ? choose_one(w, p) : parse_pid(cmd, w->pids->items[0], &p->plan.tree);
+	int code = w->name ? choose_one(w, p)
+			   : collect_plan_pid(cmd, w->pids->items[0], &p->plan.tree);
 	struct proc_stat st;
 
 	if (code >= 0)

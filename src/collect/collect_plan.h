@@ -34,6 +34,8 @@ struct collect_planned {
 int collect_plan_make(const struct command *cmd, const struct collect_wish *wish,
 		      struct collect_planned *ret);
 void collect_plan_done(struct collect_planned *p);
+/* A process as -p names it; the same codes. */
+int collect_plan_pid(const struct command *cmd, const char *text, int32_t *ret);
 
 /* The words behind "--", ended by NULL; the caller frees them.  NULL: out of memory. */
 const char **collect_plan_command(const struct opt_operands *words);

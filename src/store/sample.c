@@ -54,11 +54,10 @@ struct round {
 
 static bool is_in(const struct opt_list *l, const struct process *p)
 {
-	char pid[16];
+	uint64_t pid;
 
-	snprintf(pid, sizeof(pid), "%" PRId32, p->target->pid);
 	for (size_t i = 0; i < l->count; i++)
-		if (strcmp(l->items[i], pid) == 0)
+		if (!opt_parse_uint(l->items[i], &pid) && pid == (uint64_t)p->target->pid)
 			return true;
 	return false;
 }
