@@ -173,6 +173,9 @@ static void functions_of_this_program(void **state)
 
 /* --- hostile files --- */
 
+enum { NAME_ROOM = 4096 };
+
+/* With so much room behind it. */
 static uint8_t *read_self(size_t *ret_len)
 {
 	int fd = open("/proc/self/exe", O_RDONLY);
@@ -182,7 +185,7 @@ static uint8_t *read_self(size_t *ret_len)
 	assert_true(fd >= 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	*ret_len = (size_t)st.st_size;
-	bytes = malloc(*ret_len);
+	bytes = calloc(1, *ret_len + NAME_ROOM);
 	assert_non_null(bytes);
 	assert_int_equal(read(fd, bytes, *ret_len), (ssize_t)*ret_len);
 	close(fd);
@@ -292,19 +295,29 @@ static Elf64_Shdr *section_of(uint8_t *bytes, const char *name)
 	return NULL;
 }
 
-/* Takes away the symbols; link: the name of the file that has them, NULL: none. */
-static void strip(uint8_t *bytes, const char *link)
+/*
+ * Takes away the symbols; link: the name of the file that has them, NULL: none.  The names of
+ * sections move to the end, where there is NAME_ROOM.  Returns the new length.
+ */
+static size_t strip(uint8_t *bytes, size_t len, const char *link)
 {
+	static const char name[] = ".gnu_debuglink";
 	Elf64_Ehdr *header = (Elf64_Ehdr *)(void *)bytes;
 	Elf64_Shdr *all = (Elf64_Shdr *)(void *)(bytes + header->e_shoff);
-	Elf64_Shdr *comment = section_of(bytes, ".comment");
+	Elf64_Shdr *names = &all[header->e_shstrndx], *comment = section_of(bytes, ".comment");
 
 	section_of(bytes, ".symtab")->sh_type = SHT_PROGBITS;
 	if (!link)
-		return;
+		return len;
+	assert_true(names->sh_size + sizeof(name) <= NAME_ROOM);
+	assert_true(strlen(link) < comment->sh_size);
 	memcpy(bytes + comment->sh_offset, link, strlen(link) + 1);
-	memcpy(bytes + all[header->e_shstrndx].sh_offset + comment->sh_name, ".gnu_debuglink",
-	       sizeof(".gnu_debuglink"));
+	memcpy(bytes + len, bytes + names->sh_offset, names->sh_size);
+	memcpy(bytes + len + names->sh_size, name, sizeof(name));
+	comment->sh_name = (Elf64_Word)names->sh_size;
+	names->sh_offset = len;
+	names->sh_size += sizeof(name);
+	return len + names->sh_size;
 }
 
 static void write_under(const char *root, const char *path, const uint8_t *bytes, size_t len)
@@ -358,7 +371,7 @@ static bool finds_names(const char *debug, const char *link, bool same_build)
 	write_under(dir, debug, bytes, len);
 	if (!same_build)
 		bytes[note->sh_offset + note->sh_size - 1] ^= 1;
-	strip(bytes, link);
+	len = strip(bytes, len, link);
 	write_under(dir, file, bytes, len);
 	map.file = file;
 	files.root = open(dir, O_PATH | O_DIRECTORY);
