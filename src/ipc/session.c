@@ -12,6 +12,7 @@
 
 enum {
 	RETRY_MS = 20, /* a runtime that is still starting */
+	MAX_REFUSED = 10, /* its socket is there a moment before it listens */
 	LAST_ANSWER_MS = 1000, /* the answer to the stop, once the stream has ended */
 	LAST_BYTES_MS = 2000, /* the end of a stream whose stop could not be sent */
 	FIRST_BYTES_MS = 2000, /* the begin of a stream that is to be stopped */
@@ -30,6 +31,7 @@ struct session {
 	unsigned open; /* connections and handles not yet closed */
 	bool closing, stop_failed;
 	bool began; /* the stream */
+	unsigned refused; /* so often by the last socket */
 	int spare; /* a descriptor kept for the stop, should there be no other then; -1 none */
 	char **sockets;
 	size_t socket_count, socket;
@@ -307,6 +309,14 @@ static void on_stream_end(struct session *s, const struct ipc_conn_end *end)
 	finish_drained(s);
 }
 
+static bool may_still_listen(struct session *s, int error)
+{
+	if (error != -ECONNREFUSED || s->refused++ == MAX_REFUSED)
+		return false;
+	uv_update_time(s->timer.loop);
+	return uv_now(s->timer.loop) + RETRY_MS < s->deadline_ms;
+}
+
 static void on_end(void *ctx, const struct ipc_conn_end *end)
 {
 	struct session *s = ctx;
@@ -324,6 +334,10 @@ static void on_end(void *ctx, const struct ipc_conn_end *end)
 		    s->socket + 1 < s->socket_count) {
 			s->socket++;
 			try_start(s);
+			return;
+		}
+		if (may_still_listen(s, end->error)) {
+			uv_timer_start(&s->timer, on_retry, RETRY_MS, 0);
 			return;
 		}
 		over(s, SESSION_UNREACHABLE);

@@ -506,6 +506,56 @@ static void a_stop_resumes_reading(void **state)
 	assert_int_equal(r.end.why, SESSION_ENDED);
 }
 
+static int late_listener;
+
+static void on_listen(uv_timer_t *timer)
+{
+	(void)timer;
+	assert_int_equal(listen(late_listener, 4), 0);
+}
+
+/* A runtime binds its socket, and listens a moment later; nobody answers here, in either case. */
+static enum session_why ask_late(bool listens)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	char dir[] = "/tmp/drd-late-XXXXXX";
+	const char *sockets[] = { addr.sun_path };
+	const struct session_config config = {
+		.sockets = sockets,
+		.socket_count = 1,
+		.collect = { 1, IPC_RUNDOWN_DEFAULT, true, false, &provider, 1 },
+		.timeout_ms = 1000,
+		.stop_timeout_ms = 1000,
+	};
+	struct run r = { 0 };
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/port", dir);
+	late_listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(late_listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(uv_loop_init(&r.loop), 0);
+	fake_runtime_start(&r.fake, &r.loop, &proper);
+	uv_timer_init(&r.loop, &r.timer);
+	r.timer.data = &r;
+	if (listens)
+		uv_timer_start(&r.timer, on_listen, 50, 0);
+	r.session = session_start(&r.loop, &config, &session_events, &r);
+	assert_non_null(r.session);
+	uv_run(&r.loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&r.loop), 0);
+	close(late_listener);
+	unlink(addr.sun_path);
+	rmdir(dir);
+	return r.end.why;
+}
+
+static void a_socket_that_does_not_listen_yet(void **state)
+{
+	(void)state;
+	assert_int_equal(ask_late(true), SESSION_TIMEOUT); /* it was connected */
+	assert_int_equal(ask_late(false), SESSION_UNREACHABLE);
+}
+
 static void cancelled_before_it_began(void **state)
 {
 	struct fake_script s = proper;
@@ -660,6 +710,7 @@ int main(void)
 		cmocka_unit_test(silence_ends_with_the_timeout),
 		cmocka_unit_test(full_queue_ends_with_the_timeout),
 		cmocka_unit_test(dead_sockets_are_passed_over),
+		cmocka_unit_test(a_socket_that_does_not_listen_yet),
 		cmocka_unit_test(nobody_listens),
 		cmocka_unit_test(answers_that_are_none),
 		cmocka_unit_test(the_target_ends_first),
