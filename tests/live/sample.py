@@ -120,7 +120,7 @@ def killed(store):
 
 def target_dies(store):
     """What there is is kept; which process it was is said."""
-    with shop("net10", "cpu") as app:
+    with shop("net10", "gc") as app:  # it has events, whoever samples its CPU use
         r = Running("sample", "-p", app.pid, "--duration", "20s", "--store", store)
         wait_until("something is recorded", lambda: recorded(os.path.join(store, "traces")))
         app.process.kill()
