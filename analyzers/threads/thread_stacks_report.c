@@ -161,9 +161,14 @@ static const char *name_of(const struct row *r)
 
 static void add_lock(const struct row *r, struct an_value *v)
 {
+	const char *lock = an_get_text(r->lock, "lock", NULL);
+
 	if (!r->lock)
 		return;
-	an_add_text(v, "lock", an_get_text(r->lock, "lock", ""));
+	if (lock)
+		an_add_text(v, "lock", lock);
+	else
+		an_add_null(v, "lock");
 	add_uint_or_null(v, "owner_thread_id", an_get_u64(r->lock, "owner_thread_id", 0));
 	add_uint_or_null(v, "owner_managed_id", an_get_u64(r->lock, "owner_managed_id", 0));
 }
