@@ -48,8 +48,9 @@ def own_cost(args, table, program, store):
             ours, data = alternately(args, [
                 [args.program, "sample", "-p", str(target.pid), "--duration", f"{SECONDS}s", "-q",
                  "--store", store],
+                # What sample records: without the runtime's sampler where the kernel's is there.
                 [args.program, "collect", "-p", str(target.pid), "--duration", f"{SECONDS}s", "-q",
-                 "-o", trace, "--force", "--json", "--report", report]])
+                 "--cpu-source", "perf", "-o", trace, "--force", "--json", "--report", report]])
         finally:
             target.kill()
     print(f"{SAMPLES} samples of 'shop mixed', {SECONDS} s each, medians of processor time")
