@@ -42,4 +42,16 @@ static inline bool an_suspension_ends(struct an_suspension *s, const struct nt_e
 	return true;
 }
 
+/*
+ * How long the suspension was that has ended at restart_ns, if it held the program all the while
+ * from begin_ns to end_ns; -1: it was another one.
+ */
+static inline int64_t an_suspension_around(const struct an_suspension *s, int64_t begin_ns,
+					   int64_t end_ns, int64_t restart_ns)
+{
+	if (s->begin_ns > begin_ns || end_ns > restart_ns)
+		return -1;
+	return restart_ns - s->begin_ns;
+}
+
 #endif

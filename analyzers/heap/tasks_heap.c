@@ -59,9 +59,9 @@ static void on_suspension(struct an_heap_tasks *h, const struct nt_event *ev)
 {
 	struct an_heap_walk_facts *facts = &h->walks[0].facts;
 
-	if (an_suspension_ends(&h->suspension, ev) && h->walks[0].used && facts->pause_ns < 0 &&
-	    h->suspension.begin_ns <= facts->info.begin_ns && facts->info.end_ns <= ev->time_ns)
-		facts->pause_ns = ev->time_ns - h->suspension.begin_ns;
+	if (an_suspension_ends(&h->suspension, ev) && h->walks[0].used && facts->pause_ns < 0)
+		facts->pause_ns = an_suspension_around(&h->suspension, facts->info.begin_ns,
+						       facts->info.end_ns, ev->time_ns);
 }
 
 enum nt_status an_heap_tasks_event(struct an_heap_tasks *h, const struct nt_event *ev)

@@ -46,6 +46,7 @@ struct heap_walk {
 	struct heap_walk_facts facts;
 	uint64_t objects; /* of the walk that goes on */
 	uint64_t objects_before; /* when the timer looked last */
+	int64_t begin_ns, end_ns; /* of the collection that walks, or walked */
 	struct an_suspension suspension;
 	bool partial; /* the collection that goes on is of young objects */
 	unsigned open; /* handles and sessions that are not closed */
@@ -246,6 +247,8 @@ static enum nt_status on_event(void *ctx, const struct nt_event *ev)
 	switch (ev->def->event_id) {
 	case GC_START:
 		w->partial = generation(ev) < GENERATION_ALL;
+		if (!w->in_walk)
+			w->begin_ns = ev->time_ns;
 		break;
 	case BULK_NODE:
 		if (!w->partial) {
@@ -255,13 +258,17 @@ static enum nt_status on_event(void *ctx, const struct nt_event *ev)
 		break;
 	case AN_EVENT_SUSPENDING:
 	case AN_EVENT_RESTARTED:
-		if (an_suspension_ends(&w->suspension, ev) && w->state == ST_ENDING)
-			w->facts.pause_ns = ev->time_ns - w->suspension.begin_ns;
+		/* Another collection may come at once: the first that fits. */
+		if (an_suspension_ends(&w->suspension, ev) && w->state == ST_ENDING &&
+		    w->facts.pause_ns < 0)
+			w->facts.pause_ns = an_suspension_around(&w->suspension, w->begin_ns,
+								 w->end_ns, ev->time_ns);
 		break;
 	case GC_END:
 		if (!w->in_walk || w->state != ST_WALKING)
 			break;
 		w->in_walk = false;
+		w->end_ns = ev->time_ns;
 		w->facts = (struct heap_walk_facts){ .objects = w->objects, .pause_ns = -1 };
 		w->state = ST_ENDING;
 		uv_update_time(w->loop);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "analyzers/heap/heap_events.h"
+#include "analyzers/heap/suspension.h"
 #include "tests/support/build.h"
 
 enum { MAX_WALKS = 8, START = 1, END = 2, TYPE = 15, ROOT = 16, NODE = 18, EDGE = 19, FIXED = 38 };
@@ -349,9 +350,30 @@ static void too_many_mixed_walks_are_counted(void **state)
 	end();
 }
 
+/* The pause of a walk holds all of it; one before, behind or inside is another's. */
+static void suspensions(void **state)
+{
+	static const struct nt_event_def restarted = { .provider_id = NT_PROV_RUNTIME,
+						       .event_id = AN_EVENT_RESTARTED };
+	struct an_suspension s = { .open = true, .thread = 7, .begin_ns = 100 };
+	struct nt_event ev = { .def = &restarted, .thread_id = 8, .time_ns = 500 };
+
+	(void)state;
+	assert_true(an_suspension_wants(&restarted));
+	assert_false(an_suspension_ends(&s, &ev)); /* another thread's */
+	ev.thread_id = 7;
+	assert_true(an_suspension_ends(&s, &ev));
+	assert_false(an_suspension_ends(&s, &ev)); /* it has ended */
+	assert_int_equal(an_suspension_around(&s, 100, 500, 500), 400);
+	assert_int_equal(an_suspension_around(&s, 200, 300, 500), 400);
+	assert_int_equal(an_suspension_around(&s, 99, 300, 500), -1);
+	assert_int_equal(an_suspension_around(&s, 200, 501, 500), -1);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(suspensions),
 		cmocka_unit_test(a_walk_is_between_start_and_end),
 		cmocka_unit_test(collections_without_objects_are_no_walks),
 		cmocka_unit_test(two_walks_are_two),
