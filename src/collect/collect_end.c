@@ -360,6 +360,8 @@ int collect_conclude(const struct collect_settings *s, const struct collect_subj
 	tell(&seen);
 	say_summary(s, facts, a, d);
 	say_pieces(s, facts);
+	if (s->stop_event && !facts->stop_event_came)
+		log_info("the stopping event did not come; 'events --count' lists what did");
 	if (facts->path && !s->outcome)
 		log_info("%s", facts->path);
 	if (report_code != EXIT_DONE)

@@ -14,6 +14,7 @@ struct collect_facts {
 	bool without_sampler; /* the runtime's: the kernel took samples instead */
 	bool heap_failed; /* a walk of the heap that was asked for is not there; said */
 	bool paused; /* the disk was too slow for a while */
+	bool stop_event_came;
 	uint64_t start_ns, stop_ns, end_ns; /* uv_hrtime(); stop_ns 0: no stop was asked for */
 	uint64_t stream_bytes, stop_bytes; /* in all, and before the stop */
 	struct session_end end;

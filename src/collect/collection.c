@@ -613,6 +613,7 @@ static void on_stop(void *ctx, enum collect_stop_why why)
 {
 	struct collection *c = ctx;
 
+	c->facts.stop_event_came |= why == COLLECT_STOP_EVENT;
 	if (why != COLLECT_STOP_TAP && may_say(c))
 		log_info(why == COLLECT_STOP_EVENT ? "stopping: the stopping event came"
 						   : "stopping: --max-size is reached");
