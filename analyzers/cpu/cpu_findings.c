@@ -108,6 +108,12 @@ static const char *busy_words(const struct cpu_rows *r, struct an_report *out)
 					r->c->shared->trace.processors);
 	if (cores < 0)
 		return "";
+	/* Where other programs want the processors, too, not all that could run did. */
+	if (r->t->source == AN_CPU_SAMPLER && !r->t->by_time)
+		return an_report_printf(out,
+					"; all running code together kept at most about %.2f cores "
+					"busy, as waiting for a processor looks like running",
+					cores);
 	return an_report_printf(out, "; all running code together kept about %.2f cores busy",
 				cores);
 }
@@ -154,8 +160,10 @@ static enum nt_status check_hot(const struct cpu_rows *r, struct an_report *out)
 		"cpu.hot-method",
 		an_report_printf(out, "%.0f %% of the CPU samples are in %s%s", share,
 				 an_profile_name(r->p, row, buf, sizeof(buf)), row->method->args),
-		an_report_printf(out, "%" PRIu64 " of %" PRIu64 " running samples%s%s",
-				 row->self[CPU_ON], t->samples[CPU_ON], calls, busy_words(r, out)),
+		an_report_printf(out, "%" PRIu64 " of %" PRIu64 " running samples%s%s%s",
+				 row->self[CPU_ON], t->samples[CPU_ON],
+				 t->by_time ? ", weighed by measured CPU time" : "", calls,
+				 busy_words(r, out)),
 		"Look at its loop and at who calls it: the hot path shows the callers.");
 	if (t->source == AN_CPU_SAMPLER)
 		an_add_finding(
@@ -407,14 +415,19 @@ static void check_quality(const struct cpu_judge *j, const struct cpu_totals *t,
 			"busy unless contention events were recorded.");
 	if (unresolved >= an_limit(c->shared, AN_LIMIT_CPU_UNRESOLVED) &&
 	    t->all >= UNRESOLVED_SAMPLES)
-		an_add_finding(out, AN_WARNING, "cpu.unresolved",
-			       an_report_printf(out,
-						"%.0f %% of the samples are in code without a "
-						"name",
-						unresolved),
-			       an_report_printf(out, "%" PRIu64 " of %" PRIu64 " samples",
-						t->unresolved, t->all),
-			       "Native code, stubs, or code whose name the trace does not hold.");
+		an_add_finding(
+			out, AN_WARNING, "cpu.unresolved",
+			an_report_printf(out,
+					 "%.0f %% of the samples are in code without a "
+					 "name",
+					 unresolved),
+			an_report_printf(out, "%" PRIu64 " of %" PRIu64 " samples", t->unresolved,
+					 t->all),
+			t->source == AN_CPU_PERF
+				? "Mostly native code of libraries without symbols: the modules "
+				  "say of which; their debug symbols, installed, name it."
+				: "Native code, stubs, or code whose name the trace does not "
+				  "hold.");
 	if (t->source == AN_CPU_SAMPLER &&
 	    (double)interval / 1e6 > an_limit(c->shared, AN_LIMIT_CPU_COARSE))
 		an_add_finding(

@@ -157,6 +157,18 @@ static void a_hot_method_has_a_fifth(void **state)
 	assert_true(found("cpu.hot-method"));
 }
 
+/* The runtime's samples do not tell who runs from who only could: no more is said than that. */
+static void cores_are_a_limit_unless_measured(void **state)
+{
+	(void)state;
+	begin();
+	samples(1, 200, HOT, MANAGED);
+	finish(100000);
+	assert_non_null(strstr(words("cpu.hot-method", "evidence"), "kept at most about"));
+	assert_null(strstr(words("cpu.hot-method", "evidence"), "weighed"));
+	play_end(&p);
+}
+
 static void a_hot_method_says_what_it_calls(void **state)
 {
 	(void)state;
@@ -366,6 +378,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_hot_method_has_a_fifth),
+		cmocka_unit_test(cores_are_a_limit_unless_measured),
 		cmocka_unit_test(a_hot_method_says_what_it_calls),
 		cmocka_unit_test(safepoints_are_mentioned),
 		cmocka_unit_test(one_thread_does_all_the_work),

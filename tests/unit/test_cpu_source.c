@@ -180,6 +180,7 @@ static void measured_cpu_use_decides(void **state)
 {
 	static const struct an_cpu_time time = { .used_ns = used_ns };
 	static const int of_thread[8] = { -1, 100, 0, 50, -1, 97, 1, 0 };
+	const char *evidence;
 
 	(void)state;
 	memcpy(use, of_thread, sizeof(use));
@@ -201,6 +202,10 @@ static void measured_cpu_use_decides(void **state)
 	assert_true(an_get_f64(thread_row(3), "cpu_time_ms", 0) < 51);
 	assert_true(an_get(thread_row(3), "cpu_time_measured")->u);
 	assert_false(an_get(thread_row(4), "cpu_time_measured")->u);
+	/* The share is of the time, the counts beside it are not; the cores are measured. */
+	evidence = an_get_text(play_find(&p, "findings", "id", "cpu.hot-method"), "evidence", "");
+	assert_non_null(strstr(evidence, "weighed by measured CPU time"));
+	assert_null(strstr(evidence, "at most"));
 	play_end(&p);
 }
 
