@@ -180,7 +180,7 @@ static bool match_marker(void *ctx, const struct store_marker *m)
 	return true;
 }
 
-static int choose_split(const struct history_args *args, struct history_job *job)
+static int find_split(const struct history_args *args, struct history_job *job)
 {
 	struct search s = { .label = args->at };
 	struct store_filter f = { .name = job->filter.name, .begin_ms = INT64_MIN };
@@ -196,6 +196,15 @@ static int choose_split(const struct history_args *args, struct history_job *job
 	}
 	job->split_ms = s.time_ms;
 	return -1;
+}
+
+static int choose_split(const struct history_args *args, struct history_job *job)
+{
+	int code = find_split(args, job);
+
+	if (code < 0 && job->split_ms > job->now_ms)
+		return opt_usage_error(job->cmd, "--at '%s' is in the future", args->at);
+	return code;
 }
 
 static int mark(const struct history_args *args, struct history_job *job)

@@ -149,11 +149,28 @@ static uint64_t jitter(uint64_t most_ns)
 
 /* --- running --- */
 
+/*
+ * A round without a process.  One that was chosen by its name may come, or come back; a pid does
+ * not.  True: nothing will ever come.
+ */
+static bool is_over(const struct sample_args *args, const struct sample_result *all, bool *said)
+{
+	bool others = args->all || args->names.count || args->matches.count;
+
+	if (!others)
+		log_error(all->sampled ? "the process has ended" : "no .NET process matches");
+	else if (!*said && !args->quiet && !all->sampled)
+		log_info("no .NET process matches yet; waiting for one");
+	*said = true;
+	return !others;
+}
+
 static int loop(struct store *store, const struct sample_args *args,
 		const struct sample_settings *settings)
 {
 	struct sample_result all = { 0 };
 	uint64_t begin = uv_hrtime(), due = begin, rounds = 0, missed_all = 0;
+	bool said = false;
 
 	for (;;) {
 		uint64_t missed;
@@ -165,9 +182,11 @@ static int loop(struct store *store, const struct sample_args *args,
 		sample_round(store, settings, &all);
 		catch_signals();
 		rounds++;
-		/* A process that is away now may be back for the next round. */
-		if (args->every_ns && all.code == EXIT_UNREACHABLE)
+		if (args->every_ns && all.code == EXIT_UNREACHABLE) {
+			if (is_over(args, &all, &said))
+				break;
 			all.code = EXIT_DONE;
+		}
 		if (!args->every_ns || all.interrupted || stopped ||
 		    (args->count && rounds == args->count))
 			break;
@@ -179,7 +198,9 @@ static int loop(struct store *store, const struct sample_args *args,
 		log_info("%" PRIu64 " rounds (%" PRIu64 " left out), %zu samples, %zu findings, "
 			 "%zu failed",
 			 rounds, missed_all, all.sampled, all.findings, all.failed);
-	return all.code;
+	if (all.code == EXIT_UNREACHABLE && all.sampled)
+		return EXIT_DONE;
+	return said && !all.sampled && all.code == EXIT_DONE ? EXIT_UNREACHABLE : all.code;
 }
 
 static bool needs_sampler(const struct opt_list *profiles)
@@ -254,9 +275,14 @@ static int choose_providers(const struct command *cmd, const struct sample_args 
 	struct provider_error error;
 	uint64_t rundown;
 
-	for (size_t i = 0; i < args->profiles.count; i++)
+	for (size_t i = 0; i < args->profiles.count; i++) {
+		/* One walk is no proof, and each holds the process. */
+		if (profile_list_has(args->profiles.items[i], "heap-tasks"))
+			return opt_usage_error(cmd, "--profile: a sample does not walk the heap; "
+						    "'stack' and 'collect --heap' do");
 		if (!profile_add_list(set, args->profiles.items[i], &rundown, &error))
 			return opt_usage_error(cmd, "--profile: %s", error.text);
+	}
 	if (set->count == 0 && !profile_add_default(set, &error)) {
 		log_error("cannot sample: %s", error.text);
 		return EXIT_FAILED;

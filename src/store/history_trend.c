@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/csv.h"
 #include "src/base/json.h"
@@ -112,7 +113,9 @@ static int no_such_metric(struct history_job *job)
 		names[i] = list[i];
 	if (names)
 		near = opt_nearest(job->word, names);
-	if (near)
+	if (near && strcmp(near, job->word) == 0)
+		log_advice("other times have it; see --since and --until");
+	else if (near)
 		log_advice("did you mean '%s'?", near);
 	else
 		log_advice("'drdotnet-trace history show ID' lists the metrics of a sample");

@@ -46,7 +46,8 @@ static const struct family families[] = {
 	  "Threads that wait for each other in a circle.",
 	  { { "locks.deadlocks", NULL, NULL, 1 } } },
 	{ "drdotnet_stuck_tasks",
-	  "Chains of async methods that wait and do not go on.",
+	  "Chains of async methods that began in the sample, wait and do not go on; older ones are "
+	  "not seen.",
 	  { { "tasks.stuck", NULL, NULL, 1 } } },
 	{ "drdotnet_threadpool_starvation",
 	  "1 where all threads of the pool were blocked while work waited.",

@@ -54,6 +54,16 @@ def silent(store):
 def nobody(store):
     r = run("sample", "-n", "no-such-program", "--store", store)
     check(r.code == 5 and len(r.err.splitlines()) <= 2 and r.err, "nobody to sample: one line", r)
+    r = run("sample", "-n", "no-such-program", "--every", "1s", "--count", "2", "--store", store)
+    check(r.code == 5 and r.err.count("waiting for one") == 1, "nobody in any round: said once, 5", r)
+    with shop("net10", "idle") as app:
+        pid = app.pid
+    r = run("sample", "-p", pid, "--every", "1s", "--count", "100", "--store", store)
+    check(r.code == 5 and r.seconds < 20, "a pid that is gone does not come back", r)
+    r = run("sample", "--all", "--profile", "gc,heap-tasks", "--store", store)
+    check(r.code == 2 and "collect --heap" in r.err, "no walks of the heap", r)
+    r = run("history", "regressions", "--at", "2099-01-01", "--store", store)
+    check(r.code == 2 and "future" in r.err, "a split in the future", r)
 
 
 def loop(store):
