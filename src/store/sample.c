@@ -140,10 +140,10 @@ static bool choose(struct round *r)
 			r->result->failed++;
 			continue;
 		}
-		if (proc_waits_at_start(PROC_ROOT, p->target->pid)) {
+		if (proc_stays_at_start(PROC_ROOT, p->target->pid)) {
 			if (!s->all)
 				log_warn("process %" PRId32 " (%s) cannot be sampled: it is "
-					 "suspended at its start, or just starting",
+					 "suspended at its start",
 					 p->target->pid, p->name ? p->name : "?");
 			r->result->failed++;
 			continue;
