@@ -534,11 +534,6 @@ void an_methods_describe_at(const struct an_methods *m, uint64_t addr, uint32_t 
 		snprintf(buf, size, "[unknown 0x%llx]", (unsigned long long)addr);
 }
 
-void an_methods_describe(const struct an_methods *m, uint64_t addr, char *buf, size_t size)
-{
-	an_methods_describe_at(m, addr, 0, buf, size);
-}
-
 bool an_methods_is_replaced(const struct an_methods *m, uint64_t callee, uint64_t caller)
 {
 	const struct an_range *now = an_ranges_at(&m->live, 0, callee);

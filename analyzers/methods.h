@@ -69,9 +69,6 @@ const struct an_method *an_methods_find(const struct an_methods *m, uint64_t add
 /* How the code there was compiled, see an_methods_find(). */
 enum an_tier an_methods_tier(const struct an_methods *m, uint64_t addr, uint32_t epoch);
 
-/* "module!0xADDR" when the range of a module is known, else "[unknown 0xADDR]". */
-void an_methods_describe(const struct an_methods *m, uint64_t addr, char *buf, size_t size);
-
 /*
  * Files of version 6 may hold many processes, whose addresses overlap.  Each process then has
  * epochs of its own, counted from the base that this gives for the event's process; 0 in all other
@@ -79,7 +76,7 @@ void an_methods_describe(const struct an_methods *m, uint64_t addr, char *buf, s
  */
 uint32_t an_methods_base(const struct an_methods *m, const struct nt_event *ev);
 uint32_t an_methods_epoch_in(const struct an_methods *m, uint32_t base, uint64_t addr);
-/* As above, for an address of the process that epoch belongs to. */
+/* "module!0xADDR" when the range of a module is known, else "[unknown 0xADDR]". */
 void an_methods_describe_at(const struct an_methods *m, uint64_t addr, uint32_t epoch, char *buf,
 			    size_t size);
 /* The module whose range holds addr, or "". */

@@ -51,8 +51,3 @@ struct ipc_once *ipc_once_start(uv_loop_t *loop, const char *path, const struct 
 	free(o);
 	return NULL;
 }
-
-void ipc_once_cancel(struct ipc_once *o)
-{
-	ipc_conn_close(o->conn, on_closed, o);
-}

@@ -23,7 +23,5 @@ typedef void (*ipc_once_done)(void *ctx, const struct ipc_reply *reply,
 struct ipc_once *ipc_once_start(uv_loop_t *loop, const char *path, const struct ipc_source *source,
 				const uint8_t *request, size_t request_bytes, uint64_t timeout_ms,
 				ipc_once_done done, void *ctx);
-/* Before done: forgets it. */
-void ipc_once_cancel(struct ipc_once *o);
 
 #endif

@@ -27,7 +27,7 @@ void process_info_done(struct process_info *i)
 	*i = (struct process_info){ 0 };
 }
 
-static char *copy_text(const struct ipc_text *t)
+char *ipc_text_copy(const struct ipc_text *t)
 {
 	size_t room = t->bytes / 2 * 3 + 1;
 	char *text = t->bytes ? malloc(room) : NULL;
@@ -71,11 +71,11 @@ static void on_reply(void *ctx, const struct ipc_reply *reply)
 	if (reply->ok && ipc_process_info_read(reply, q->version, &info) == IPC_OK) {
 		r->version = q->version;
 		r->pid = info.pid;
-		r->entry_assembly = copy_text(&info.entry_assembly);
-		r->runtime_version = copy_text(&info.runtime_version);
-		r->arch = copy_text(&info.arch);
-		r->os = copy_text(&info.os);
-		r->command_line = copy_text(&info.command_line);
+		r->entry_assembly = ipc_text_copy(&info.entry_assembly);
+		r->runtime_version = ipc_text_copy(&info.runtime_version);
+		r->arch = ipc_text_copy(&info.arch);
+		r->os = ipc_text_copy(&info.os);
+		r->command_line = ipc_text_copy(&info.command_line);
 	}
 	close_question(q, false);
 }

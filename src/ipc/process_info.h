@@ -13,6 +13,9 @@
 
 #include "src/ipc/ipc_conn.h"
 
+/* As UTF-8, to be freed; NULL: there is none, or no memory. */
+char *ipc_text_copy(const struct ipc_text *t);
+
 struct process_info {
 	bool answered; /* even if only with "unknown command", as .NET Core 3 does */
 	unsigned version; /* of ProcessInfo that was answered; 0: none is known */

@@ -285,7 +285,6 @@ static void on_reply(void *ctx, const struct ipc_reply *reply)
 static void on_data(void *ctx, const uint8_t *bytes, size_t len)
 {
 	struct session *s = ctx;
-
 	bool first = !s->began;
 
 	s->began = true;

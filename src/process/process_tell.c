@@ -12,6 +12,7 @@
 #include "src/base/log.h"
 #include "src/base/table.h"
 #include "src/base/utf8.h"
+#include "src/ipc/process_info.h"
 #include "src/ipc/process_list.h"
 #include "src/process/process_action.h"
 
@@ -38,16 +39,6 @@ static void facts_done(struct facts *f)
 	free(f->command_line);
 }
 
-static char *copy_text(const struct ipc_text *t)
-{
-	size_t room = t->bytes / 2 * 3 + 1;
-	char *text = t->bytes ? malloc(room) : NULL;
-
-	if (text)
-		ipc_text_utf8(t, text, room);
-	return text;
-}
-
 /* A GUID: its first three numbers are stored with the low byte first. */
 static void format_cookie(const uint8_t *c, char *buf, size_t size)
 {
@@ -64,14 +55,14 @@ static void take_told(struct facts *f, const struct process_told *told)
 	if (told->version == 0)
 		return;
 	f->own_pid = i->pid;
-	f->entry = copy_text(&i->entry_assembly);
-	f->build = copy_text(&i->runtime_version); /* "10.0.12+commit", "8.0.1 @Commit: …" */
+	f->entry = ipc_text_copy(&i->entry_assembly);
+	f->build = ipc_text_copy(&i->runtime_version); /* "10.0.12+commit", "8.0.1 @Commit: …" */
 	if (f->build)
 		f->runtime = strndup(f->build, strcspn(f->build, "+@ "));
-	f->arch = copy_text(&i->arch);
-	f->os = copy_text(&i->os);
-	f->rid = copy_text(&i->rid);
-	f->command_line = copy_text(&i->command_line);
+	f->arch = ipc_text_copy(&i->arch);
+	f->os = ipc_text_copy(&i->os);
+	f->rid = ipc_text_copy(&i->rid);
+	f->command_line = ipc_text_copy(&i->command_line);
 	format_cookie(i->cookie, f->cookie, sizeof(f->cookie));
 }
 
@@ -252,7 +243,7 @@ static enum ipc_status print_variables(const struct ipc_answer *a, struct out *o
 		st = ipc_environment_next(&e, &text);
 		if (st != IPC_OK || text.bytes == 0)
 			continue;
-		copy = copy_text(&text);
+		copy = ipc_text_copy(&text);
 		if (!copy) {
 			o->error = ENOMEM;
 			break;
