@@ -149,20 +149,32 @@ static uint64_t jitter(uint64_t most_ns)
 
 /* --- running --- */
 
+static bool any_lives(const struct opt_list *pids)
+{
+	uint64_t pid;
+
+	for (size_t i = 0; i < pids->count; i++)
+		if (!opt_parse_uint(pids->items[i], &pid) &&
+		    (kill((pid_t)pid, 0) == 0 || errno == EPERM))
+			return true;
+	return false;
+}
+
 /*
- * A round without a process.  One that was chosen by its name may come, or come back; a pid does
- * not.  True: nothing will ever come.
+ * A round without a process.  One that was chosen by its name may come, or come back; a pid that
+ * has ended does not.  True: nothing will ever come.
  */
 static bool is_over(const struct sample_args *args, const struct sample_result *all, bool *said)
 {
-	bool others = args->all || args->names.count || args->matches.count;
+	bool may_come =
+		args->all || args->names.count || args->matches.count || any_lives(&args->pids);
 
-	if (!others)
-		log_error(all->sampled ? "the process has ended" : "no .NET process matches");
+	if (!may_come)
+		log_error(all->sampled ? "the process has ended" : "no such process");
 	else if (!*said && !args->quiet && !all->sampled)
-		log_info("no .NET process matches yet; waiting for one");
+		log_info("no process that can be sampled yet; waiting for one");
 	*said = true;
-	return !others;
+	return !may_come;
 }
 
 static int loop(struct store *store, const struct sample_args *args,

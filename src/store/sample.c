@@ -140,7 +140,9 @@ static bool choose(struct round *r)
 			r->result->failed++;
 			continue;
 		}
-		if (proc_stays_at_start(PROC_ROOT, p->target->pid)) {
+		/* One that was asked for and is just starting is worth a moment. */
+		if (s->all ? proc_waits_at_start(PROC_ROOT, p->target->pid)
+			   : proc_stays_at_start(PROC_ROOT, p->target->pid)) {
 			if (!s->all)
 				log_warn("process %" PRId32 " (%s) cannot be sampled: it is "
 					 "suspended at its start",

@@ -60,6 +60,10 @@ def nobody(store):
         pid = app.pid
     r = run("sample", "-p", pid, "--every", "1s", "--count", "100", "--store", store)
     check(r.code == 5 and r.seconds < 20, "a pid that is gone does not come back", r)
+    with subprocess.Popen(["sleep", "60"]) as alive:
+        r = run("sample", "-p", alive.pid, "--every", "1s", "--count", "2", "--store", store)
+        alive.kill()
+    check(r.code == 5 and "2 rounds" in r.err, "one that lives is waited for", r)
     r = run("sample", "--all", "--profile", "gc,heap-tasks", "--store", store)
     check(r.code == 2 and "collect --heap" in r.err, "no walks of the heap", r)
     r = run("history", "regressions", "--at", "2099-01-01", "--store", store)
