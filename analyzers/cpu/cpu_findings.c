@@ -165,7 +165,7 @@ static enum nt_status check_hot(const struct cpu_rows *r, struct an_report *out)
 				 t->by_time ? ", weighed by measured CPU time" : "", calls,
 				 busy_words(r, out)),
 		"Look at its loop and at who calls it: the hot path shows the callers.");
-	if (t->source == AN_CPU_SAMPLER)
+	if (t->source == AN_CPU_SAMPLER && !cpu_was_on(r->c, AN_CPU_PERF))
 		an_add_finding(
 			out, AN_INFO, "cpu.safepoint-bias",
 			"The place of the CPU use may be off by a call or a loop",

@@ -229,6 +229,8 @@ void cpu_totals_done(struct cpu_totals *t, const struct cpu *c);
 NT_MUST_CHECK enum nt_status cpu_sum(const struct cpu *c, struct cpu_judge *j, struct cpu_totals *t,
 				     struct an_profile *p);
 enum an_cpu_source cpu_choose_source(const struct cpu *c);
+/* Whether the source was on, samples or not. */
+bool cpu_was_on(const struct cpu *c, enum an_cpu_source source);
 /* Whether samples of the source tell who waits. */
 bool cpu_knows_waits(const struct cpu *c, enum an_cpu_source source);
 

@@ -35,7 +35,7 @@ int64_t cpu_observed_ns(const struct cpu *c)
 	return end > from ? end - from : -1;
 }
 
-static bool was_on(const struct cpu *c, enum an_cpu_source source)
+bool cpu_was_on(const struct cpu *c, enum an_cpu_source source)
 {
 	return c->samples[source] || c->outside[source] || c->period_ns[source];
 }
@@ -43,10 +43,10 @@ static bool was_on(const struct cpu *c, enum an_cpu_source source)
 /* CPU samples tell best who runs, wall-clock samples alone who waits. */
 enum an_cpu_source cpu_choose_source(const struct cpu *c)
 {
-	if (c->shared->options.view != AN_VIEW_CPU && was_on(c, AN_CPU_SAMPLER))
+	if (c->shared->options.view != AN_VIEW_CPU && cpu_was_on(c, AN_CPU_SAMPLER))
 		return AN_CPU_SAMPLER;
 	for (unsigned i = AN_CPU_SOURCES; i-- > 1;)
-		if (was_on(c, (enum an_cpu_source)i))
+		if (cpu_was_on(c, (enum an_cpu_source)i))
 			return (enum an_cpu_source)i;
 	return AN_CPU_NONE;
 }
@@ -54,7 +54,7 @@ enum an_cpu_source cpu_choose_source(const struct cpu *c)
 /* Samples of running threads tell it only with context switches and the like between them. */
 bool cpu_knows_waits(const struct cpu *c, enum an_cpu_source source)
 {
-	return source == AN_CPU_SAMPLER ? was_on(c, source) : c->blocked[source];
+	return source == AN_CPU_SAMPLER ? cpu_was_on(c, source) : c->blocked[source];
 }
 
 /* --- what stacks hold --- */

@@ -149,6 +149,25 @@ static void waiting_is_told_by_the_sampler(void **state)
 	play_end(&p);
 }
 
+/* Only the runtime's sampler: its bias is said; with others beside it that is not so in any view.
+ */
+static void bias_is_of_the_only_source(void **state)
+{
+	(void)state;
+	for (int with_perf = 0; with_perf < 2; with_perf++) {
+		begin(AN_VIEW_WAITING);
+		samples(1, 0, 100, HOT, MANAGED);
+		if (with_perf)
+			perf(1, 0, 60, HOT, AN_CPU_RUNNING);
+		finish(10);
+		assert_string_equal(an_get_text(play_report(&p), "cpu.source", ""),
+				    "sample-profiler");
+		assert_true(play_finds(&p, "cpu.hot-method"));
+		assert_int_equal(play_finds(&p, "cpu.safepoint-bias"), !with_perf);
+		play_end(&p);
+	}
+}
+
 /* A mapped file tells where code is that has no name. */
 static void native_code_without_a_name_has_its_file(void **state)
 {
@@ -237,6 +256,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(perf_samples_make_the_cpu_view),
 		cmocka_unit_test(waiting_is_told_by_the_sampler),
+		cmocka_unit_test(bias_is_of_the_only_source),
 		cmocka_unit_test(native_code_without_a_name_has_its_file),
 		cmocka_unit_test(measured_cpu_use_decides),
 		cmocka_unit_test(every_failing_allocation_is_survived),
