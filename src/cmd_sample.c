@@ -101,38 +101,94 @@ static const char sample_notes[] =
 	"  drdotnet-trace sample -n Shop --duration 10s --fail-on warning\n"
 	"  drdotnet-trace sample -n Shop --every 60s --prometheus /var/lib/node/shop.prom\n";
 
-/* --- signals between the rounds; in a round collect has them --- */
+/* --- signals --- */
 
-static volatile sig_atomic_t stopped;
+enum { SIGNALS = 3 };
 
-static void on_signal(int number)
+/*
+ * Watches them from the first round to the last, so that none ever has its default effect,
+ * whichever thread gets it.  In a round collect watches them as well.
+ */
+struct wake {
+	uv_loop_t loop;
+	uv_timer_t timer;
+	uv_signal_t signals[SIGNALS];
+	bool stopped;
+};
+
+static void on_signal(uv_signal_t *signal, int number)
 {
+	struct wake *w = signal->data;
+
 	(void)number;
-	stopped = 1;
+	w->stopped = true;
+	uv_stop(&w->loop);
 }
 
-static void catch_signals(void)
+static void on_due(uv_timer_t *timer)
 {
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-	sigset_t set;
+	uv_stop(timer->loop);
+}
 
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		struct sigaction action = { .sa_handler = on_signal }, old;
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+	(void)arg;
+	uv_close(handle, NULL);
+}
 
-		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-			sigaction(numbers[i], &action, NULL);
-		sigaddset(&set, numbers[i]);
+static void wake_close(struct wake *w)
+{
+	uv_walk(&w->loop, close_handle, NULL);
+	uv_run(&w->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&w->loop);
+}
+
+static bool wake_open(struct wake *w)
+{
+	static const int numbers[SIGNALS] = { SIGINT, SIGTERM, SIGHUP };
+	int error = uv_loop_init(&w->loop);
+
+	if (error < 0) {
+		log_error("cannot sample: %s", uv_strerror(error));
+		return false;
 	}
-	sigprocmask(SIG_UNBLOCK, &set, NULL); /* collect has left them blocked */
+	uv_timer_init(&w->loop, &w->timer);
+	for (size_t i = 0; i < SIGNALS && error == 0; i++) {
+		struct sigaction old;
+
+		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN)
+			continue; /* nohup stays nohup */
+		error = uv_signal_init(&w->loop, &w->signals[i]);
+		w->signals[i].data = w;
+		if (error == 0)
+			error = uv_signal_start(&w->signals[i], on_signal, numbers[i]);
+	}
+	if (error == 0)
+		return true;
+	log_error("cannot sample: %s", uv_strerror(error));
+	wake_close(w);
+	return false;
 }
 
-static void sleep_until(uint64_t when_ns)
+/* Until then or a signal: false. */
+static bool sleep_until(struct wake *w, uint64_t when_ns)
 {
-	struct timespec ts = { (time_t)(when_ns / SECOND), (long)(when_ns % SECOND) };
+	uint64_t now_ns = uv_hrtime();
+	uint64_t rest_ns = when_ns > now_ns ? when_ns - now_ns : 0;
 
-	while (!stopped && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
-		;
+	uv_update_time(&w->loop);
+	uv_timer_start(&w->timer, on_due, (rest_ns + NS_PER_MS - 1) / NS_PER_MS, 0);
+	if (!w->stopped)
+		uv_run(&w->loop, UV_RUN_DEFAULT);
+	uv_timer_stop(&w->timer);
+	return !w->stopped;
+}
+
+/* Whether a signal has come meanwhile. */
+static bool was_stopped(struct wake *w)
+{
+	uv_run(&w->loop, UV_RUN_NOWAIT);
+	return w->stopped;
 }
 
 static uint64_t jitter(uint64_t most_ns)
@@ -177,7 +233,7 @@ static bool is_over(const struct sample_args *args, const struct sample_result *
 	return !may_come;
 }
 
-static int loop(struct store *store, const struct sample_args *args,
+static int loop(struct wake *wake, struct store *store, const struct sample_args *args,
 		const struct sample_settings *settings)
 {
 	struct sample_result all = { 0 };
@@ -187,19 +243,16 @@ static int loop(struct store *store, const struct sample_args *args,
 	for (;;) {
 		uint64_t missed;
 
-		catch_signals();
-		sleep_until(due + jitter(args->jitter_ns));
-		if (stopped)
+		if (!sleep_until(wake, due + jitter(args->jitter_ns)))
 			break;
 		sample_round(store, settings, &all);
-		catch_signals();
 		rounds++;
 		if (args->every_ns && all.code == EXIT_UNREACHABLE) {
 			if (is_over(args, &all, &said))
 				break;
 			all.code = EXIT_DONE;
 		}
-		if (!args->every_ns || all.interrupted || stopped ||
+		if (!args->every_ns || all.interrupted || was_stopped(wake) ||
 		    (args->count && rounds == args->count))
 			break;
 		due = sample_next(begin, args->every_ns, uv_hrtime(),
@@ -213,6 +266,19 @@ static int loop(struct store *store, const struct sample_args *args,
 	if (all.code == EXIT_UNREACHABLE && all.sampled)
 		return EXIT_DONE;
 	return said && !all.sampled && all.code == EXIT_DONE ? EXIT_UNREACHABLE : all.code;
+}
+
+static int watched_loop(struct store *store, const struct sample_args *args,
+			const struct sample_settings *settings)
+{
+	struct wake wake = { 0 };
+	int code;
+
+	if (!wake_open(&wake))
+		return EXIT_FAILED;
+	code = loop(&wake, store, args, settings);
+	wake_close(&wake);
+	return code;
 }
 
 static bool needs_sampler(const struct opt_list *profiles)
@@ -275,7 +341,7 @@ static int run_with(const struct command *cmd, const struct sample_args *args,
 		code = opt_usage_error(cmd, "--prometheus '%s': it is the store itself",
 				       args->prometheus);
 	else
-		code = store ? loop(store, args, &settings) : EXIT_FAILED;
+		code = store ? watched_loop(store, args, &settings) : EXIT_FAILED;
 	store_close(store);
 	collect_request_done(&request);
 	return code;

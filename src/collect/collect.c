@@ -58,17 +58,6 @@ static const int signal_numbers[SIGNALS] = { SIGINT, SIGTERM, SIGHUP };
 
 /* --- ending --- */
 
-/* From here on they are the caller's again; one that comes before he is ready waits for him. */
-static void hold_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < SIGNALS; i++)
-		sigaddset(&set, signal_numbers[i]);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-}
-
 /* Reports may block on their reader: none is printed while a stream has still to be read. */
 void collect_settle(struct collect *c)
 {
@@ -81,8 +70,6 @@ void collect_settle(struct collect *c)
 	uv_timer_stop(&c->progress);
 	uv_timer_stop(&c->look);
 	collect_progress_clear(c->settings->quiet);
-	if (c->settings->ret_interrupted)
-		hold_signals();
 	for (size_t i = 0; i < SIGNALS; i++)
 		uv_close((uv_handle_t *)&c->signals[i], NULL);
 	uv_close((uv_handle_t *)&c->progress, NULL);
